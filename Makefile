@@ -1,0 +1,48 @@
+# Every target that needs Python makes its own virtual environment first: Python 3.11+ and make are all that is assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench lock clean
+
+help: ## what can be done here
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo ## real records through a real broker, a worker killed inside a transaction, and the proof
+	@$(BIN)/reckon demo
+
+test: $(VENV)/dev ## all tests, on a real broker
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/dev ## style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/dev ## mypy --strict, the tests too
+	@$(BIN)/mypy
+
+bench: $(VENV)/dev ## side by side with the peers: prints ratios
+	@$(BIN)/python -m tests.bench
+
+lock: $(VENV)/dev ## write the lock files anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+		pyproject.toml -o requirements/worker.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+		pyproject.toml --extra devkit requirements/build.in -c requirements/worker.lock -o requirements/demo.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+		pyproject.toml --extra dev requirements/build.in -c requirements/demo.lock -o requirements/dev.lock
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Reckon needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/%: requirements/%.lock pyproject.toml | $(VENV)/bin/python
+	@echo "installing $< into $(VENV) ..."
+	@$(PIP) install --require-hashes -r $<
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
