@@ -1,0 +1,101 @@
+"""Where a newly assigned partition is read from."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import KafkaException, TopicPartition
+
+from worker.errors import WorkerError, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeVar
+
+    from confluent_kafka import Consumer
+
+    from worker.offsets import Partition
+    from worker.settings import Settings
+    from worker.watchdog import Watchdog
+
+    T = TypeVar("T")
+
+CALL_S = 5.0
+"""One attempt. ``committed()`` blocks while a transaction with offsets of the group is pending (UNSTABLE_OFFSET_COMMIT, #3265)."""
+
+_log = structlog.get_logger("reckon.assignment")
+
+
+def starting_offsets(
+    consumer: Consumer, partitions: Sequence[Partition], settings: Settings, watchdog: Watchdog
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """(start of every partition, those starts that are to be pinned by a commit).
+
+    The group's committed offset; without one the beginning of the partition. Only with ``start: latest``, and only where the group has
+    committed nothing of the whole topic, the end: then it is pinned at once, or a crash before the first commit would skip what came
+    in between. So a partition added to a topic later is read from its beginning whatever ``start`` says (R5).
+    """
+    if not partitions:
+        return {}, {}
+    starts = committed_offsets(consumer, partitions, settings, watchdog)
+    missing = [p for p in partitions if p not in starts]
+    new_topics = _topics_new_to_group(consumer, missing, settings, watchdog) if settings.start == "latest" else set()
+    pins = {}
+    for partition in missing:
+        low, high = _patiently(
+            "read watermarks", lambda p=partition: consumer.get_watermark_offsets(TopicPartition(*p), CALL_S), settings, watchdog
+        )
+        if partition[0] in new_topics:
+            starts[partition] = pins[partition] = high
+        else:
+            starts[partition] = low
+    return starts, pins
+
+
+def committed_offsets(
+    consumer: Consumer, partitions: Iterable[Partition], settings: Settings, watchdog: Watchdog
+) -> dict[Partition, int]:
+    """The group's committed offsets, stable ones only: pending transactions are waited for (KIP-447). Partitions without one are left out."""
+    wanted = [TopicPartition(*p) for p in partitions]
+    found: list[TopicPartition] = _patiently(
+        "read committed offsets", lambda: _checked(consumer.committed(wanted, CALL_S)), settings, watchdog
+    )
+    return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
+
+
+def _topics_new_to_group(
+    consumer: Consumer, partitions: Sequence[Partition], settings: Settings, watchdog: Watchdog
+) -> set[str]:
+    new = set()
+    for topic in {topic for topic, _ in partitions}:
+        metadata = _patiently(
+            "read metadata", lambda t=topic: consumer.list_topics(t, CALL_S), settings, watchdog
+        )
+        everywhere = [(topic, number) for number in metadata.topics[topic].partitions]
+        if not committed_offsets(consumer, everywhere, settings, watchdog):
+            new.add(topic)
+    return new
+
+
+def _checked(partitions: list[TopicPartition]) -> list[TopicPartition]:
+    for partition in partitions:
+        if partition.error is not None:
+            raise KafkaException(partition.error)
+    return partitions
+
+
+def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchdog: Watchdog) -> T:
+    """Call until it answers, for at most half of max.poll.interval.ms: longer and the group would take the partitions away."""
+    deadline = time.monotonic() + settings.max_poll_interval_s / 2
+    while True:
+        try:
+            with watchdog.guard(operation):
+                return call()
+        except KafkaException as exception:
+            error = error_of(exception)
+            if time.monotonic() > deadline or error.fatal():
+                raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception
+            _log.warning("waiting", operation=operation, error=error.name(), reason=error.str())
+            time.sleep(0.1)

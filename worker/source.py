@@ -1,0 +1,237 @@
+"""The consuming side: collects batches, follows rebalances, goes back after an abort.
+
+No transaction is ever open while this file polls, so a rebalance callback never meets one: it drops the collected records of the
+partitions that are gone and that is all (R1, R2, T9). The alternative, an open transaction across polls, is what makes franz-go's and
+Kafka Streams' rebalance code long.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from worker.assignment import starting_offsets
+from worker.batch import Batch
+from worker.errors import FencedByTwinError, WorkerError, is_passing
+from worker.logs import LibrdkafkaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from worker.offsets import Offsets, Partition
+    from worker.settings import Settings
+    from worker.watchdog import Watchdog
+
+CHUNK = 5_000
+"""Records per call into librdkafka."""
+
+IDLE_WAIT_S = 0.2
+"""How long one poll waits for a first record: bounds how late a stop signal is seen."""
+
+GATHER_WAIT_S = 0.005
+"""How long to wait for the next fetch when the broker has more than the local queue."""
+
+_log = structlog.get_logger("reckon.source")
+
+
+class Source:
+    """The source topics, read as a member of the pipeline's group. ``offsets`` is kept true by this class alone while polling."""
+
+    def __init__(self, settings: Settings, offsets: Offsets, watchdog: Watchdog) -> None:
+        self._settings = settings
+        self._offsets = offsets
+        self._watchdog = watchdog
+        self._batch = Batch()
+        self._single_topic = settings.topics[0] if len(settings.topics) == 1 else None
+        self.pins: dict[Partition, int] = {}
+        """Where partitions of a new group with ``start: latest`` begin: to be committed with the next transaction (R5)."""
+        self.ends_reached: dict[Partition, int] = {}
+        """Per partition the offset of the last end-of-partition event; only where the settings ask for these events."""
+        self.rebalances = 0
+        self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
+
+    @property
+    def consumer(self) -> Consumer:
+        return self._consumer
+
+    def subscribe(self) -> None:
+        self._consumer.subscribe(
+            list(self._settings.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def collect(self, *, most: int | None = None) -> Batch:
+        """The next batch: up to the limits of the pipeline, sooner when the source has nothing more waiting; empty after IDLE_WAIT_S.
+
+        Rebalance callbacks run inside. ``most``: a lower limit on records. WorkerError where the source cannot be read.
+        """
+        limits = self._settings.transaction
+        records = min(limits.records, most or limits.records)
+        batch = self._batch = Batch()
+        self._take(self._consumer.consume(1, IDLE_WAIT_S))
+        deadline = time.monotonic() + limits.interval_ms / 1000
+        while batch and batch.records < records and batch.bytes < limits.bytes:
+            messages = self._consumer.consume(min(CHUNK, records - batch.records), 0)
+            if not messages:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._more_is_waiting():
+                    break
+                messages = self._consumer.consume(1, min(left, GATHER_WAIT_S))
+            self._take(messages)
+            if time.monotonic() >= deadline:
+                break
+        return batch
+
+    def group_metadata(self) -> object:
+        """The group metadata for one commit, fetched anew each time and never cached (T3).
+
+        WorkerError when it names no member or no generation: brokers would accept such a commit unfenced.
+        """
+        metadata = self._consumer.consumer_group_metadata()
+        member, generation = parse_group_metadata(metadata)
+        if not member or generation < 0:
+            raise NotAMemberError(f"not a member of the group (member id {member!r}, generation {generation})")
+        return metadata
+
+    def seek(self, offsets: Mapping[Partition, int]) -> None:
+        """Read on from these offsets; what was fetched beyond them is thrown away (T2)."""
+        for (topic, partition), offset in offsets.items():
+            target = TopicPartition(topic, partition, offset)
+            try:
+                self._consumer.seek(target)
+            except KafkaException as exception:
+                # A partition whose fetcher is not (or no more) running cannot be sought in, but it can be assigned anew.
+                _log.warning("assigning anew instead of a seek", topic=topic, partition=partition, reason=str(exception))
+                self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+                self._consumer.incremental_assign([target])
+
+    def close(self) -> None:
+        """Leave the group, so that the others need not wait for the session timeout."""
+        with self._watchdog.guard("close consumer"):
+            self._consumer.close()
+
+    def _take(self, messages: list[Message]) -> None:
+        """Add to the batch what is ours and not read before; handle what is an event."""
+        if any(map(Message.error, messages)):
+            for message in messages:
+                error = message.error()
+                if error is not None:
+                    self._on_event(message, error)
+            messages = [message for message in messages if message.error() is None]
+        if self._single_topic is not None:
+            self._take_topic(self._single_topic, messages)
+        else:
+            for topic, run in groupby(messages, Message.topic):
+                assert topic is not None
+                self._take_topic(topic, run)
+
+    def _take_topic(self, topic: str, messages: Iterable[Message]) -> None:
+        # groupby with a method of C runs at a third of the cost of a dictionary of lists filled in Python.
+        for number, group in groupby(messages, Message.partition):
+            assert number is not None
+            partition = (topic, number)
+            run = list(group)
+            wanted = self._offsets.wanted(partition)
+            if wanted is None:
+                continue  # taken away by a rebalance inside the very call that returned these records
+            if (run[0].offset() or 0) < wanted:
+                run = [message for message in run if (message.offset() or 0) >= wanted]
+                if not run:
+                    continue
+            last = run[-1].offset()
+            assert last is not None
+            self._offsets.read(partition, last)
+            self._batch.add(partition, run)
+
+    def _more_is_waiting(self) -> bool:
+        """Whether the broker had records, at the last fetch, that are not in the batch.
+
+        By one offset it may be a commit marker behind the last record, which will never be delivered (KAFKA-10683): not waited for.
+        """
+        for topic, number in self._offsets.owned:
+            _, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+            if high - (self._offsets.wanted((topic, number)) or 0) > 1:
+                return True
+        return False
+
+    def _on_event(self, message: Message, error: KafkaError) -> None:
+        where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
+            topic, number, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None
+            assert number is not None
+            assert offset is not None
+            self.ends_reached[topic, number] = offset
+        elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
+            raise WorkerError(
+                f"{message.topic()} partition {message.partition()}: offset {message.offset()} of group {self._settings.group_id} "
+                "is not in the log any more (expired before it was read, or the topic was created anew): "
+                f"records are lost that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
+            )
+        elif code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID):
+            raise FencedByTwinError(f"another consumer uses our group.instance.id: {error.str()}")
+        elif is_passing(error) and not error.fatal():
+            _log.warning("consumer", error=error.name(), reason=error.str(), **where)
+        else:
+            raise WorkerError(f"cannot read the source: {error.name()}: {error.str()} {where}")
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+        starts, pins = starting_offsets(consumer, [(p.topic, p.partition) for p in partitions], self._settings, self._watchdog)
+        self._offsets.assign(starts)
+        self.pins.update(pins)
+        consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])
+        _log.info("assigned", partitions=_names(partitions), owned=len(self._offsets.owned))
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._release(consumer, partitions)
+        _log.info("revoked", partitions=_names(partitions), owned=len(self._offsets.owned))
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._release(consumer, partitions)
+        _log.warning("lost", partitions=_names(partitions), owned=len(self._offsets.owned))
+
+    def _release(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+        gone = [(p.topic, p.partition) for p in partitions]
+        self._batch.drop(gone)
+        self._offsets.release(gone)
+        for partition in gone:
+            self.pins.pop(partition, None)
+            self.ends_reached.pop(partition, None)
+        consumer.incremental_unassign(partitions)
+
+
+class NotAMemberError(Exception):
+    """The group does not know us just now; a poll joins again."""
+
+
+def parse_group_metadata(metadata: object) -> tuple[str, int]:
+    """(member id, generation) of what ``Consumer.consumer_group_metadata`` returns.
+
+    The object is opaque in Python but can be pickled; the bytes are ``CGMDv2:`` + generation (int32, native order) + group id + NUL +
+    member id + NUL + ... (rd_kafka_consumer_group_metadata_write).
+    """
+    reduced = metadata.__reduce__()
+    assert isinstance(reduced, tuple)
+    raw = reduced[1][0]
+    assert isinstance(raw, bytes)
+    magic = b"CGMDv2:"
+    if not raw.startswith(magic):
+        raise WorkerError(f"group metadata in an unknown form: {raw[:7]!r}")
+    (generation,) = struct.unpack_from("=i", raw, len(magic))
+    _, member, _ = raw[len(magic) + 4 :].split(b"\0", 2)
+    return member.decode(), generation
+
+
+def _names(partitions: Iterable[TopicPartition]) -> list[str]:
+    return sorted(f"{p.topic}[{p.partition}]" for p in partitions)
+
+
+def _on_error(error: KafkaError) -> None:
+    _log.warning("consumer", error=error.name(), reason=error.str())

@@ -1,0 +1,256 @@
+"""The only file that calls the transactional producer. One object, three verbs: begin, produce, end by commit or abort.
+
+Every call ends in one of three ways: it returns, it raises TransactionError with what to do next (errors.classify), or it raises
+UndeliverableError for records that no retry can deliver. Learnt from: Kafka Streams' StreamsProducer (one file owns the producer and
+translates its errors), franz-go's GroupTransactSession (commit or abort is all a caller sees).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from worker.errors import (
+    BrokerUnreachableError,
+    Outcome,
+    TransactionError,
+    UndeliverableError,
+    classify,
+    error_of,
+    is_expected_after_abort,
+    is_undeliverable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from confluent_kafka import Message as KafkaMessage
+    from confluent_kafka import TopicPartition
+
+    from worker.lineage import Message
+    from worker.watchdog import Watchdog
+
+UNSURE_S = 30.0
+"""librdkafka reports a broker's error once and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
+
+SLOW_COMMIT_S = 1.0
+"""A commit that took longer may have been sent twice."""
+
+RETRY_PAUSE_S = 0.1
+SETTLE_S = 5.0
+
+_log = structlog.get_logger("reckon.transaction")
+
+
+class TransactionalProducer:
+    """A transactional producer that can be made anew: the same ``transactional.id`` each time (T6).
+
+    ``config``: the complete librdkafka configuration, without callbacks.
+    """
+
+    def __init__(self, config: Mapping[str, Any], watchdog: Watchdog) -> None:
+        self._config = dict(config)
+        self._watchdog = watchdog
+        self._producer: Producer | None = None
+        self._failed: list[KafkaError] = []
+        self._last_broker_error = float("-inf")
+        self._renew = False
+
+    @property
+    def transactional_id(self) -> str:
+        return str(self._config["transactional.id"])
+
+    @property
+    def producer(self) -> Producer:
+        assert self._producer is not None, "open() comes first"
+        return self._producer
+
+    def open(self, *, timeout_s: float | None = None) -> None:
+        """A fresh producer. Fences every predecessor with our id and ends its open transaction before this returns (T6).
+
+        ``timeout_s``: BrokerUnreachableError after that many seconds; None waits for as long as it takes. TransactionError as of
+        ``classify``.
+        """
+        self.close()
+        self._failed = []
+        self._renew = False
+        self._producer = Producer(
+            self._config,
+            on_delivery=self._on_delivery,
+            error_cb=self._on_error,
+            logger=_LibrdkafkaLog(),
+        )
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._call(
+            "init_transactions", lambda: self.producer.init_transactions(2.0 if deadline else -1), deadline=deadline
+        )
+        self._last_broker_error = float("-inf")
+
+    def begin(self) -> None:
+        """Begin a transaction; with a fresh producer where the one before ended in doubt.
+
+        librdkafka lacks KIP-890's client part: an EndTxn that was delayed on a broken connection and sent again could end a *later*
+        transaction of the same epoch (E3, #5423). A fresh producer has a new epoch, which the old request cannot touch.
+        """
+        if self._renew:
+            _log.warning("fresh producer", why="the last commit met a broken connection or was slow")
+            self.open()
+        self._call("begin_transaction", self.producer.begin_transaction)
+
+    def produce(self, messages: Sequence[Message]) -> dict[int, str]:
+        """Queue the messages. Returns those that the client itself refuses for ever: index -> reason (E8)."""
+        refused: dict[int, str] = {}
+        produce = self.producer.produce
+        rest = iter(messages)
+        for message in rest:
+            try:
+                produce(*message)
+            except BufferError:
+                self._produce_when_there_is_room(message)
+            except KafkaException as exception:
+                # The iterator knows where we are: an index counted along would cost every record.
+                index = len(messages) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
+                refused[index] = self._refusal(exception)
+        self.producer.poll(0)
+        return refused
+
+    def produce_one_by_one(self, messages: Sequence[Message]) -> dict[int, str]:
+        """Deliver each message by itself, so that a refusal names its message: index -> reason, for the first refused one (E8).
+
+        The broker refuses whole batches of records; this is how the one at fault is told from its neighbours. Slow: one round trip
+        per message.
+        """
+        for index, message in enumerate(messages):
+            refused = self.produce([message])
+            if refused:
+                return {index: refused[0]}
+            try:
+                self._flush()
+            except UndeliverableError as error:
+                return {index: str(error)}
+        return {}
+
+    def commit(self, offsets: Sequence[TopicPartition], group_metadata: object) -> None:
+        """Send the source offsets and commit. Raises CommitUnknownError when EndTxn may have been sent and its outcome is not known.
+
+        The offsets go before the flush, so that their round trip runs beside the last records'.
+        """
+        self._call(
+            "send_offsets_to_transaction",
+            lambda: self.producer.send_offsets_to_transaction(list(offsets), group_metadata, -1),
+        )
+        self._flush()
+        started = time.monotonic()
+        try:
+            calls = self._call("commit_transaction", lambda: self.producer.commit_transaction(-1))
+        except TransactionError as error:
+            raise CommitUnknownError(error) from error
+        self.producer.poll(0)  # serves the error callbacks that came meanwhile
+        ended = time.monotonic()
+        self._renew = calls > 1 or ended - started > SLOW_COMMIT_S or ended - self._last_broker_error < UNSURE_S
+
+    def abort(self) -> None:
+        """Abort the transaction. TransactionError (RECREATE, FENCED, FATAL) when this producer cannot."""
+        self._settle()
+        try:
+            self._call("abort_transaction", lambda: self.producer.abort_transaction(-1))
+        except TransactionError as error:
+            if error.outcome is Outcome.ABORT:
+                raise TransactionError(Outcome.RECREATE, error.operation, error.error) from error
+            raise
+        self._settle()
+        self._failed = []
+
+    def close(self) -> None:
+        """Let go of the producer; what it has not delivered is thrown away."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(SETTLE_S)
+            self._producer = None
+
+    def _call(self, operation: str, call: Callable[[], None], *, deadline: float | None = None) -> int:
+        """Call until it is done (E1, E4: a retriable error means the same call again). Returns how many calls it took."""
+        calls = 0
+        while True:
+            calls += 1
+            try:
+                with self._watchdog.guard(operation):
+                    call()
+            except KafkaException as exception:
+                error = error_of(exception)
+                outcome = classify(error)
+                if outcome is not Outcome.RETRY:
+                    raise TransactionError(outcome, operation, error) from exception
+                if deadline is not None and time.monotonic() > deadline:
+                    raise BrokerUnreachableError(
+                        f"no answer from {self._config['bootstrap.servers']} to {operation}: {error.str()}"
+                    ) from exception
+                _log.warning("retrying", operation=operation, error=error.name(), reason=error.str(), calls=calls)
+                self.producer.poll(RETRY_PAUSE_S)
+            else:
+                return calls
+
+    def _produce_when_there_is_room(self, message: Message) -> None:
+        """The local queue is full: serve it and produce the same record again (E7)."""
+        while True:
+            with self._watchdog.guard("poll"):
+                self.producer.poll(0.05)
+            try:
+                return self.producer.produce(*message)
+            except BufferError:
+                continue
+
+    def _refusal(self, exception: KafkaException) -> str:
+        error = error_of(exception)
+        if is_undeliverable(error):
+            return f"{error.name()}: {error.str()}"
+        # The transaction has failed already; abort_transaction will tell a fatal error from an abortable one.
+        raise TransactionError(Outcome.ABORT, "produce", error) from exception
+
+    def _flush(self) -> None:
+        """Wait until all is delivered; a failed delivery fails the transaction (E7)."""
+        while not self._failed and len(self.producer):
+            with self._watchdog.guard("flush"):
+                self.producer.flush(1.0)
+        if not self._failed:
+            return
+        for error in self._failed:
+            if is_undeliverable(error):
+                raise UndeliverableError({}, f"{error.name()}: {error.str()}")
+        raise TransactionError(Outcome.ABORT, "deliver", self._failed[0])
+
+    def _settle(self) -> None:
+        """Nothing may be on its way when abort_transaction is called.
+
+        With unsent messages it now and then gave a fatal INVALID_TXN_STATE (E11). Not purged at once: purging what is in flight costs
+        an epoch; only what cannot be delivered in time is thrown away.
+        """
+        if self.producer.flush(SETTLE_S):
+            self.producer.purge()
+            self.producer.flush(SETTLE_S)
+
+    def _on_delivery(self, error: KafkaError | None, _message: KafkaMessage) -> None:
+        if error is not None and not is_expected_after_abort(error):
+            self._failed.append(error)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._last_broker_error = time.monotonic()
+        _log.warning("producer error", error=error.name(), reason=error.str())
+
+
+class CommitUnknownError(Exception):
+    """A commit that may or may not have taken place: only the broker's committed offsets can tell (E3, E4, E6)."""
+
+    def __init__(self, cause: TransactionError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class _LibrdkafkaLog:
+    """What confluent-kafka wants of a logger: librdkafka's own lines, in our format."""
+
+    def log(self, level: int, message: str, *args: object) -> None:
+        structlog.get_logger("librdkafka").log(level, message % args if args else message)

@@ -1,0 +1,107 @@
+"""A thread that ends the process when the main thread cannot: hung in a call, over its grace period, or told twice to stop.
+
+``os._exit`` is right here and loses nothing: what is not committed is aborted by the successor's ``init_transactions``. Python's
+own signal handlers would not do, because they run only when the main thread is back from librdkafka; the wake-up descriptor of
+``signal.set_wakeup_fd`` is written at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import structlog
+
+from worker.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_log = structlog.get_logger("reckon.watchdog")
+
+
+class Watchdog:
+    """Guards one main thread. ``grace_s``: from the first stop signal to the end by force; ``call_limit_s``: for one guarded call."""
+
+    def __init__(self, *, grace_s: float, call_limit_s: float) -> None:
+        self._grace_s = grace_s
+        self._call_limit_s = call_limit_s
+        self._lock = threading.Lock()
+        self._call: tuple[str, float] | None = None
+        self._stop_deadline: float | None = None
+        self._signals = 0
+        self.stopping = False
+        """Whether a stop signal came: finish the batch and leave."""
+
+    @contextmanager
+    def guard(self, operation: str) -> Iterator[None]:
+        """A call that must come back within ``call_limit_s`` (E5: begin and commit have hung after a fatal error, #4420)."""
+        with self._lock:
+            self._call = (operation, time.monotonic() + self._call_limit_s)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._call = None
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Take the stop signals over, in the main thread, and start watching."""
+        reader, writer = socket.socketpair()
+        writer.setblocking(False)
+        previous = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+        wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        thread = threading.Thread(target=self._watch, args=(reader,), name="watchdog", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            writer.close()
+            thread.join()
+            reader.close()
+
+    def _watch(self, reader: socket.socket) -> None:
+        reader.settimeout(0.2)
+        while True:
+            try:
+                numbers = reader.recv(64)
+            except TimeoutError:
+                numbers = None
+            if numbers == b"":
+                return
+            for number in numbers or b"":
+                if number in STOP_SIGNALS:
+                    self._signalled(number)
+            self._check_deadlines()
+
+    def _signalled(self, number: int) -> None:
+        self._signals += 1
+        self.stopping = True
+        if self._signals > 1:
+            _exit("second stop signal: leaving at once, the open transaction will be aborted", signal=number)
+        self._stop_deadline = time.monotonic() + self._grace_s
+        _log.info("stopping", signal=signal.Signals(number).name, grace_s=self._grace_s)
+
+    def _check_deadlines(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            call = self._call
+        if call is not None and now > call[1]:
+            _exit("a call to Kafka did not come back", operation=call[0], limit_s=self._call_limit_s)
+        if self._stop_deadline is not None and now > self._stop_deadline:
+            _exit("the grace period is over before the batch could be ended", grace_s=self._grace_s)
+
+
+def _exit(why: str, **facts: object) -> None:
+    _log.critical(why, **facts)
+    os._exit(ExitCode.FATAL.value)
