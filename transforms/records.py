@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -58,7 +58,7 @@ class Result:
     """Inputs that yielded no output on purpose."""
 
 
-BatchFunction: TypeAlias = "Callable[[Sequence[SourceRecord]], Result]"
+BatchFunction: TypeAlias = "Callable[[Iterable[SourceRecord]], Result]"
 
 
 @dataclass(frozen=True, slots=True)

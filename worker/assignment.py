@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -45,7 +46,10 @@ def starting_offsets(
     pins = {}
     for partition in missing:
         low, high = _patiently(
-            "read watermarks", lambda p=partition: consumer.get_watermark_offsets(TopicPartition(*p), CALL_S), settings, watchdog
+            "read watermarks",
+            partial(consumer.get_watermark_offsets, TopicPartition(*partition), CALL_S),
+            settings,
+            watchdog,
         )
         if partition[0] in new_topics:
             starts[partition] = pins[partition] = high
@@ -57,7 +61,7 @@ def starting_offsets(
 def committed_offsets(
     consumer: Consumer, partitions: Iterable[Partition], settings: Settings, watchdog: Watchdog
 ) -> dict[Partition, int]:
-    """The group's committed offsets, stable ones only: pending transactions are waited for (KIP-447). Partitions without one are left out."""
+    """The group's committed offsets, stable ones: pending transactions are waited for (KIP-447). Partitions without one are left out."""
     wanted = [TopicPartition(*p) for p in partitions]
     found: list[TopicPartition] = _patiently(
         "read committed offsets", lambda: _checked(consumer.committed(wanted, CALL_S)), settings, watchdog
@@ -70,9 +74,7 @@ def _topics_new_to_group(
 ) -> set[str]:
     new = set()
     for topic in {topic for topic, _ in partitions}:
-        metadata = _patiently(
-            "read metadata", lambda t=topic: consumer.list_topics(t, CALL_S), settings, watchdog
-        )
+        metadata = _patiently("read metadata", partial(consumer.list_topics, topic, CALL_S), settings, watchdog)
         everywhere = [(topic, number) for number in metadata.topics[topic].partitions]
         if not committed_offsets(consumer, everywhere, settings, watchdog):
             new.add(topic)

@@ -183,4 +183,3 @@ def is_expected_after_abort(error: KafkaError) -> bool:
 def is_passing(error: KafkaError) -> bool:
     """Whether a consumer's error needs no action of ours."""
     return error.retriable() or error.code() in _PASSING_CONSUMER
-

@@ -105,7 +105,9 @@ class Source:
                 self._consumer.seek(target)
             except KafkaException as exception:
                 # A partition whose fetcher is not (or no more) running cannot be sought in, but it can be assigned anew.
-                _log.warning("assigning anew instead of a seek", topic=topic, partition=partition, reason=str(exception))
+                _log.warning(
+                    "assigning anew instead of a seek", topic=topic, partition=partition, reason=str(exception)
+                )
                 self._consumer.incremental_unassign([TopicPartition(topic, partition)])
                 self._consumer.incremental_assign([target])
 
@@ -182,7 +184,9 @@ class Source:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
-        starts, pins = starting_offsets(consumer, [(p.topic, p.partition) for p in partitions], self._settings, self._watchdog)
+        starts, pins = starting_offsets(
+            consumer, [(p.topic, p.partition) for p in partitions], self._settings, self._watchdog
+        )
         self._offsets.assign(starts)
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])

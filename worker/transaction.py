@@ -23,6 +23,7 @@ from worker.errors import (
     is_expected_after_abort,
     is_undeliverable,
 )
+from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,7 @@ class TransactionalProducer:
             self._config,
             on_delivery=self._on_delivery,
             error_cb=self._on_error,
-            logger=_LibrdkafkaLog(),
+            logger=LibrdkafkaLog(),
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._call(
@@ -247,10 +248,3 @@ class CommitUnknownError(Exception):
     def __init__(self, cause: TransactionError) -> None:
         super().__init__(str(cause))
         self.cause = cause
-
-
-class _LibrdkafkaLog:
-    """What confluent-kafka wants of a logger: librdkafka's own lines, in our format."""
-
-    def log(self, level: int, message: str, *args: object) -> None:
-        structlog.get_logger("librdkafka").log(level, message % args if args else message)

@@ -1,0 +1,127 @@
+"""The command ``reckon``. Exit codes: worker.errors.ExitCode."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
+from typing import Annotated, NoReturn
+
+import structlog
+import typer
+from confluent_kafka import KafkaException
+from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
+
+from worker.budget import TimeBudget
+from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
+from worker.drain import Drain
+from worker.errors import ExitCode, WorkerError, error_of
+from worker.logs import configure
+from worker.loop import TransactionalLoop
+from worker.progress import Progress
+from worker.settings import Settings, masked, resolve
+from worker.topics import check_topics
+from worker.watchdog import Watchdog
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Consume, transform and produce exactly once, and leave the proof.",
+)
+
+_log = structlog.get_logger("reckon")
+
+
+@app.callback()
+def _reckon() -> None:
+    """Keeps `run` a subcommand while it is the only one installed."""
+
+
+@app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(help="The pipeline file (YAML).")],
+    *,
+    until_drained: Annotated[
+        bool, typer.Option("--until-drained", help="Stop when all that is in the source now has been consumed.")
+    ] = False,
+    print_config: Annotated[
+        bool,
+        typer.Option("--print-config", help="Show every setting and where it came from, secrets masked, and stop."),
+    ] = False,
+) -> None:
+    """Run a pipeline until SIGTERM or Ctrl-C.
+
+    Exit codes: 0 drained or stopped, 1 fatal, 2 bad config, 3 fenced by a twin, 4 dead-letter limit, 5 broker unreachable at start.
+    """
+    try:
+        loaded = load_pipeline(pipeline)
+        settings = resolve(loaded, partition_eof=until_drained)
+        if print_config:
+            for name, value, origin in masked(settings):
+                typer.echo(f"{name} = {value}  # {origin}")
+            return
+        configure(settings.worker.log_format, settings.worker.log_level)
+        _work(loaded, settings, until_drained=until_drained)
+    except PipelineError as error:
+        _fail(str(error), ExitCode.BAD_CONFIG)
+    except WorkerError as error:
+        _fail(str(error), error.exit_code)
+    except KafkaException as exception:
+        _fail(f"Kafka: {error_of(exception).name()}: {error_of(exception).str()}", ExitCode.FATAL)
+
+
+def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) -> None:
+    limit = loaded.spec.dead_letters.limit
+    watchdog = Watchdog(
+        grace_s=settings.worker.grace_period_s,
+        # commit_transaction(-1) comes back within the transaction's timeout; what takes twice as long does not come back.
+        call_limit_s=2 * settings.transaction_timeout_s + 30,
+    )
+    structlog.contextvars.bind_contextvars(pipeline=settings.pipeline, instance=settings.instance_id)
+    with (
+        watchdog.installed(),
+        TimeBudget(loaded.transform, settings.worker.record_budget_ms) as budget,
+        Progress(settings) as progress,
+    ):
+        _log.info(
+            "starting",
+            version=WORKER_VERSION,
+            transactional_id=settings.transactional_id,
+            group=settings.group_id,
+            bootstrap=settings.bootstrap,
+            transform=loaded.transform.digest,
+        )
+        check_topics(settings)
+        loop = TransactionalLoop(
+            settings,
+            budget.run,
+            loaded.transform.digest,
+            DeadLetterLimit(limit.share, limit.window, limit.absolute),
+            watchdog,
+            progress.committed,
+        )
+        drained = (
+            Drain.at_start(loop.source.consumer, settings.topics, settings.worker.start_timeout_s)
+            if until_drained
+            else None
+        )
+        loop.run(drained)
+    _log.info("stopped", drained=drained is not None and not watchdog.stopping, **progress.totals())
+
+
+def _fail(message: str, code: ExitCode) -> NoReturn:
+    typer.echo(message, err=True)
+    sys.exit(code.value)
+
+
+def main() -> None:
+    """Entry point of the console command."""
+    try:
+        from devkit.cli import broker  # noqa: PLC0415 - the devkit is an extra that production does without
+        from devkit.demo import demo  # noqa: PLC0415
+    except ImportError:
+        pass
+    else:
+        app.command()(broker)
+        app.command()(demo)
+    app()

@@ -1,0 +1,331 @@
+"""The transactional loop: collect a batch, transform it, and commit outputs, dead letters, receipt and source offsets together.
+
+    collect -> transform -> begin, produce -> send offsets, flush, commit
+                               |
+                               +-- anything goes wrong: abort (or a fresh producer), rewind, and the same records come again
+
+An error never makes the loop skip a record: whatever happens, reading goes on at the first offset that is not committed.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import uuid
+from collections import Counter, deque
+from operator import itemgetter
+from typing import TYPE_CHECKING, cast
+
+import structlog
+from confluent_kafka import TopicPartition
+
+from transforms.records import Failure, Result
+from worker.assignment import committed_offsets
+from worker.dead_letter import WORKER_VERSION, DeadLetterLimit, dead_letters
+from worker.errors import FencedByTwinError, Outcome, TransactionError, UndeliverableError, WorkerError
+from worker.lineage import Message, stamped, unstamped
+from worker.offsets import Offsets, Partition
+from worker.receipt import PartitionReceipt, Receipt
+from worker.source import NotAMemberError, Source
+from worker.transaction import CommitUnknownError, TransactionalProducer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from transforms.records import Output, SourceRecord
+    from worker.batch import Batch
+    from worker.settings import Settings
+    from worker.watchdog import Watchdog
+
+CAREFUL_RECORDS = 200
+"""Records per transaction while the record that the broker refuses is looked for."""
+
+TWIN_FENCINGS = 3
+"""Fenced so often within two transaction timeouts, a twin is alive: our own timeouts fence once per timeout at most (E2)."""
+
+HOPELESS_ATTEMPTS = 8
+"""Fresh producers in a row without a commit between them: then something is wrong that another one will not mend."""
+
+COLLECT_GARBAGE_S = 5.0
+PAUSES_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
+"""Before the n-th replay in a row. Short of any group timeout."""
+
+_log = structlog.get_logger("reckon.loop")
+
+
+class TransactionalLoop:
+    """One worker. ``transform``: from a run of records of one partition to its Result. ``on_commit`` is told of every receipt."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        transform: Callable[[Sequence[SourceRecord]], Result],
+        digest: str,
+        limit: DeadLetterLimit,
+        watchdog: Watchdog,
+        on_commit: Callable[[Receipt], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._transform = transform
+        self._digest = digest
+        self._limit = limit
+        self._watchdog = watchdog
+        self._on_commit = on_commit
+        self._incarnation = str(uuid.uuid4())
+        self._sequence = 0
+        self._offsets = Offsets()
+        self._producer = TransactionalProducer(settings.producer, watchdog)
+        self.source = Source(settings, self._offsets, watchdog)
+        self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
+        self._failed_attempts = 0
+        self._fresh_producers = 0
+        self._diverted: dict[tuple[str, int, int], str] = {}
+        self._careful: dict[Partition, int] = {}
+
+    def run(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None = None) -> None:
+        """Work until a stop signal, or until ``drained`` says so. WorkerError where it cannot go on."""
+        self._producer.open(timeout_s=self._settings.worker.start_timeout_s)
+        self.source.subscribe()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        try:
+            self._work(drained)
+        finally:
+            gc.enable()
+            gc.unfreeze()
+            self.source.close()
+            self._producer.close()
+
+    def _work(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None) -> None:
+        swept = time.monotonic()
+        while not self._watchdog.stopping:
+            batch = self.source.collect(most=CAREFUL_RECORDS if self._careful else None)
+            if batch or self.source.pins:
+                self._transact(batch)
+            elif drained is not None and drained(self._offsets, self.source.ends_reached):
+                return
+            # Python's collector looks at every record of every batch when it is left to itself: 10 % of the throughput. Between
+            # batches there is next to nothing for it to look at.
+            if time.monotonic() - swept > COLLECT_GARBAGE_S:
+                swept = time.monotonic()
+                del batch
+                gc.collect()
+
+    def _transact(self, batch: Batch) -> None:
+        """One transaction over the batch. Returns with the batch committed, or rewound so that its records come again."""
+        try:
+            self._producer.begin()
+            receipt = self._fill(batch)
+            self._commit(receipt)
+        except CommitUnknownError as unknown:
+            self._resolve(unknown, receipt)
+        except UndeliverableError as undeliverable:
+            self._divert(undeliverable)
+            self._abort(undeliverable)
+        except TransactionError as error:
+            if error.outcome is Outcome.ABORT:
+                self._abort(error)
+            else:
+                self._recreate(error)
+                self._rewind()
+        except NotAMemberError as error:
+            self._abort(error)
+        except WorkerError:
+            self._abort_quietly()
+            raise
+
+    def _fill(self, batch: Batch) -> Receipt:
+        """Transform and produce the batch, partition by partition, so that librdkafka sends the one while we transform the next."""
+        ranges = self._offsets.ranges()
+        parts = []
+        refused: dict[tuple[str, int, int], str] = {}
+        dead = 0
+        example: Failure | None = None
+        for partition, records in batch.runs.items():
+            result = self._transformed(
+                partition, cast("Sequence[SourceRecord]", records)
+            )  # headers are lists on consumed messages
+            refused |= self._produce(partition, result)
+            dead += len(result.failures)
+            example = result.failures[-1] if result.failures else example
+            parts.append(_part(partition, ranges[partition], len(records), result))
+        self._limit.check(batch.records, dead, example)
+        if refused:
+            raise UndeliverableError(refused, next(iter(refused.values())))
+        return Receipt(
+            pipeline=self._settings.pipeline,
+            transactional_id=self._settings.transactional_id,
+            incarnation=self._incarnation,
+            sequence=self._sequence + 1,
+            transform=self._digest,
+            worker=WORKER_VERSION,
+            time_ms=time.time_ns() // 1_000_000,
+            partitions=tuple(parts),
+        )
+
+    def _transformed(self, partition: Partition, records: Sequence[SourceRecord]) -> Result:
+        """The transform's result; inputs whose outputs proved undeliverable are failures without being transformed (E8)."""
+        if not self._diverted:
+            return self._transform(records)
+        diverted = [r for r in records if (*partition, r.offset()) in self._diverted]
+        result = self._transform([r for r in records if (*partition, r.offset()) not in self._diverted])
+        failures = [
+            Failure(r, "UndeliverableOutput", self._diverted[(*partition, r.offset() or 0)], "sink", 0)
+            for r in diverted
+        ]
+        return Result(result.outputs, [*result.failures, *failures], result.filtered)
+
+    def _produce(self, partition: Partition, result: Result) -> dict[tuple[str, int, int], str]:
+        """Produce outputs and dead letters of one source partition. Returns the inputs that the client refuses to carry outputs of."""
+        messages = stamped(*partition, result.outputs) if self._settings.lineage else unstamped(result.outputs)
+        refused = self._deliver(messages)
+        inputs = {_coordinates(result.outputs[index]): reason for index, reason in refused.items()}
+        if inputs and self._careful:
+            raise UndeliverableError(
+                inputs, next(iter(inputs.values()))
+            )  # the broker's refusal has ended this transaction already
+        letters = dead_letters(self._settings.dead_letter_topic, result.failures)
+        for index, reason in self._deliver(letters).items():
+            record = result.failures[index].record
+            raise WorkerError(
+                f"the dead letter of {record.topic()}[{record.partition()}] offset {record.offset()} cannot be delivered to "
+                f"{self._settings.dead_letter_topic}: {reason}; raise the topic's max.message.bytes and the producer's message.max.bytes"
+            )
+        return inputs
+
+    def _deliver(self, messages: list[Message]) -> dict[int, str]:
+        return self._producer.produce_one_by_one(messages) if self._careful else self._producer.produce(messages)
+
+    def _commit(self, receipt: Receipt) -> None:
+        offsets = [TopicPartition(*partition, end) for partition, (_, end) in self._offsets.ranges().items()]
+        offsets += [
+            TopicPartition(*partition, pin)
+            for partition, pin in self.source.pins.items()
+            if partition not in self._offsets.ranges()
+        ]
+        if receipt.partitions:
+            key = self._settings.transactional_id.encode()
+            refused = self._producer.produce(
+                [(self._settings.receipt_topic, receipt.encode(), key, -1, None, None, receipt.time_ms, None)]
+            )
+            if refused:
+                raise WorkerError(f"the receipt cannot be delivered to {self._settings.receipt_topic}: {refused[0]}")
+        self._producer.commit(offsets, self.source.group_metadata())
+        self._offsets.committed()
+        self._committed(receipt)
+
+    def _committed(self, receipt: Receipt) -> None:
+        self.source.pins.clear()
+        self._failed_attempts = self._fresh_producers = 0
+        if not receipt.partitions:
+            return
+        self._sequence = receipt.sequence
+        self._limit.committed(
+            sum(part.read for part in receipt.partitions), sum(part.dead_lettered for part in receipt.partitions)
+        )
+        self._forget_committed()
+        self._on_commit(receipt)
+
+    def _forget_committed(self) -> None:
+        """Drop what was noted for records that are behind us, or not ours any more."""
+        if not self._careful and not self._diverted:
+            return
+        wanted = self._offsets.wanted
+        self._careful = {p: end for p, end in self._careful.items() if (at := wanted(p)) is not None and at < end}
+        self._diverted = {
+            c: why for c, why in self._diverted.items() if (at := wanted(c[:2])) is not None and at <= c[2]
+        }
+
+    def _divert(self, error: UndeliverableError) -> None:
+        """Note which inputs cannot be delivered; where only the batch is known, look for the record one by one (E8)."""
+        if error.reasons:
+            self._diverted |= error.reasons
+        else:
+            self._careful |= {partition: end for partition, (_, end) in self._offsets.ranges().items()}
+        _log.warning("undeliverable output", reason=str(error), inputs=[list(c) for c in error.reasons][:10])
+
+    def _abort(self, why: Exception) -> None:
+        """Abort, rewind, and be ready for the replay (E1, E10, T2)."""
+        _log.warning("aborting", reason=str(why), records=sum(b - a for a, b in self._offsets.ranges().values()))
+        try:
+            self._producer.abort()
+        except TransactionError as error:
+            self._recreate(error)
+        self._rewind()
+
+    def _abort_quietly(self) -> None:
+        """Before the worker stops: an abort spares the readers the wait for the transaction's timeout. If it fails, they wait."""
+        try:
+            self._producer.abort()
+        except TransactionError as error:
+            _log.warning("could not abort before stopping", reason=str(error))
+
+    def _rewind(self) -> None:
+        self.source.seek(self._offsets.rewind())
+        pause = PAUSES_S[min(self._failed_attempts, len(PAUSES_S) - 1)]
+        self._failed_attempts += 1
+        time.sleep(pause)
+
+    def _recreate(self, error: TransactionError) -> None:
+        """A fresh producer with the same id; its init aborts what the old one left open (E2)."""
+        if error.outcome is Outcome.FATAL:
+            raise WorkerError(str(error)) from error
+        self._fresh_producers += 1
+        if error.outcome is Outcome.FENCED:
+            now = time.monotonic()
+            self._fencings.append(now)
+            window = 2 * self._settings.transaction_timeout_s
+            if len(self._fencings) == TWIN_FENCINGS and now - self._fencings[0] < window:
+                raise FencedByTwinError(
+                    f"fenced {TWIN_FENCINGS} times within {window:g} s: another live worker uses transactional.id "
+                    f"{self._settings.transactional_id}. Give each its own RECKON_INSTANCE_ID"
+                ) from error
+        if self._fresh_producers > HOPELESS_ATTEMPTS:
+            raise WorkerError(
+                f"{HOPELESS_ATTEMPTS} fresh producers in a row committed nothing; the last error: {error}"
+            ) from error
+        _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
+        try:
+            self._producer.open()
+        except TransactionError as again:
+            self._recreate(again)
+
+    def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
+        """Ask the broker whether a commit took place; the fresh producer's init has ended the transaction by then (E3, E4, E6)."""
+        _log.warning("outcome of the commit unknown", reason=str(unknown))
+        cause = unknown.cause
+        self._recreate(
+            cause
+            if cause.outcome is not Outcome.ABORT
+            else TransactionError(Outcome.RECREATE, cause.operation, cause.error)
+        )
+        ranges = self._offsets.ranges()
+        found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
+        took_place = bool(ranges) and all(found.get(partition, -1) >= end for partition, (_, end) in ranges.items())
+        self.source.seek(self._offsets.resolve(found))
+        _log.warning("commit resolved", committed=took_place)
+        if took_place:
+            self._committed(receipt)
+
+
+def _part(partition: Partition, span: tuple[int, int], read: int, result: Result) -> PartitionReceipt:
+    return PartitionReceipt(
+        topic=partition[0],
+        partition=partition[1],
+        from_=span[0],
+        to=span[1],
+        read=read,
+        filtered=result.filtered,
+        dead_lettered=len(result.failures),
+        written=dict(Counter(map(itemgetter(0), result.outputs))),
+    )
+
+
+def _coordinates(output: Output) -> tuple[str, int, int]:
+    record = output[5]
+    topic, partition, offset = record.topic(), record.partition(), record.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return topic, partition, offset

@@ -1,0 +1,290 @@
+"""Every setting of a run, where it came from, and the ones that are the guarantee and cannot be changed.
+
+Precedence, the strongest first: environment, pipeline file, default. Environment (twelve factors, III): worker settings
+as ``RECKON_<NAME>``, client settings as ``RECKON_KAFKA_<NAME>`` (both clients), ``RECKON_CONSUMER_<NAME>``, ``RECKON_PRODUCER_<NAME>``
+with the dots of librdkafka's name as underscores: ``RECKON_KAFKA_BOOTSTRAP_SERVERS``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from worker.errors import BadConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transforms.loading import LoadedPipeline
+
+Origin = Literal["default", "pipeline file", "environment", "pinned"]
+ClientConfig = dict[str, Any]
+
+PREFIX = "RECKON_"
+MASK = "********"
+_SECRET = re.compile(r"password|secret|token|jaas|key\.pem|oauthbearer\.config|sasl\.username|private", re.IGNORECASE)
+
+_CONSUMER_PINNED: ClientConfig = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+}
+_PRODUCER_PINNED: ClientConfig = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "delivery.report.only.error": True,
+    "allow.auto.create.topics": False,
+}
+_OURS = {
+    "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
+    "group.id": "set group_id in the pipeline file or RECKON_GROUP_ID",
+    "enable.partition.eof": "the worker sets it where it needs it",
+}
+_CONSUMER_DEFAULTS: ClientConfig = {
+    "group.protocol": "classic",
+    "max.poll.interval.ms": 300_000,
+    # librdkafka's 1000 stops fetching for a second whenever its queue is full: it alone halves the throughput (DECISIONS.md).
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 65_536,
+}
+_CLASSIC_DEFAULTS: ClientConfig = {"session.timeout.ms": 45_000, "partition.assignment.strategy": "cooperative-sticky"}
+_PRODUCER_DEFAULTS: ClientConfig = {
+    "transaction.timeout.ms": 30_000,
+    "compression.type": "lz4",
+    "linger.ms": 5,
+    # Java's and Go's clients put a key where this does; librdkafka's own default differs.
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.kbytes": 65_536,
+    "queue.buffering.max.messages": 500_000,
+}
+
+
+class WorkerSettings(BaseSettings):
+    """What the worker itself takes from the environment. Times with their unit in the name."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
+
+    instance_id: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9._-]{1,128}$")
+    """Unique among the live workers of a pipeline, the same again after a restart (T6). A StatefulSet's pod name is both."""
+    group_id: str | None = None
+    lineage: bool | None = None
+    transaction_records: int | None = Field(default=None, ge=1)
+    transaction_bytes: int | None = Field(default=None, ge=1)
+    transaction_interval_ms: int | None = Field(default=None, ge=1)
+    grace_period_s: float = Field(default=25.0, gt=0)
+    """From SIGTERM to the end: below Kubernetes' terminationGracePeriodSeconds, which is 30 by default."""
+    start_timeout_s: float = Field(default=30.0, gt=0)
+    """How long to wait for a broker at the start."""
+    record_budget_ms: int = Field(default=5_000, ge=10)
+    """The longest that the transform of one record may take; what takes longer becomes a dead letter (E9)."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionLimits:
+    """A transaction is committed when one of these is reached, or at once when the source has nothing more waiting."""
+
+    records: int
+    bytes: int
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one run, resolved and checked."""
+
+    pipeline: str
+    instance_id: str
+    group_id: str
+    topics: tuple[str, ...]
+    start: str
+    sinks: tuple[str, ...]
+    dead_letter_topic: str
+    receipt_topic: str
+    lineage: bool
+    transaction: TransactionLimits
+    worker: WorkerSettings
+    consumer: ClientConfig
+    producer: ClientConfig
+    origins: dict[str, Origin]
+    """Where each client setting came from: "consumer.session.timeout.ms" -> "default"."""
+
+    @property
+    def transactional_id(self) -> str:
+        return str(self.producer["transactional.id"])
+
+    @property
+    def bootstrap(self) -> str:
+        return str(self.producer["bootstrap.servers"])
+
+    @property
+    def transaction_timeout_s(self) -> float:
+        return float(self.producer["transaction.timeout.ms"]) / 1000
+
+    @property
+    def max_poll_interval_s(self) -> float:
+        return float(self.consumer["max.poll.interval.ms"]) / 1000
+
+
+def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
+    """All settings of a run. BadConfigError, with every problem in it, where they cannot keep the guarantees."""
+    spec = loaded.spec
+    worker = _worker_settings()
+    problems: list[str] = []
+    origins: dict[str, Origin] = {}
+    transactional_id = f"{spec.name}-{worker.instance_id}"
+    group_id = worker.group_id or spec.group_id or spec.name
+
+    def client(kind: str, defaults: ClientConfig, pinned: ClientConfig, own: ClientConfig) -> ClientConfig:
+        config: ClientConfig = {}
+        layers: list[tuple[Origin, Mapping[str, Any]]] = [
+            ("default", {"bootstrap.servers": "127.0.0.1:9092", "client.id": transactional_id, **defaults}),
+            ("pipeline file", {**spec.kafka, **getattr(spec, kind)}),
+            ("environment", {**_from_env("KAFKA_"), **_from_env(f"{kind.upper()}_")}),
+        ]
+        for origin, layer in layers:
+            for name, value in layer.items():
+                if name in own or name in _OURS:
+                    problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS.get(name, 'the worker sets it')}")
+                elif name in pinned and _plain(value) != _plain(pinned[name]):
+                    problems.append(
+                        f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {_plain(pinned[name])}; leave it out"
+                    )
+                else:
+                    config[name] = value
+                    origins[f"{kind}.{name}"] = origin
+        for name, value in {**pinned, **own}.items():
+            config[name] = value
+            origins[f"{kind}.{name}"] = "pinned"
+        return config
+
+    kip848 = _plain({**spec.kafka, **spec.consumer, **_from_env("CONSUMER_")}.get("group.protocol", "")) == "consumer"
+    consumer = client(
+        "consumer",
+        _CONSUMER_DEFAULTS | ({} if kip848 else _CLASSIC_DEFAULTS),
+        _CONSUMER_PINNED,
+        {"group.id": group_id, "enable.partition.eof": partition_eof},
+    )
+    producer = client("producer", _PRODUCER_DEFAULTS, _PRODUCER_PINNED, {"transactional.id": transactional_id})
+    limits = spec.transaction
+    transaction = TransactionLimits(
+        records=worker.transaction_records or limits.records,
+        bytes=worker.transaction_bytes or limits.bytes,
+        interval_ms=worker.transaction_interval_ms or limits.interval_ms,
+    )
+    problems += _strategy_problems(consumer) + _timeout_problems(consumer, producer, transaction, worker)
+    if problems:
+        raise BadConfigError("\n".join(f"{loaded.path}: {problem}" for problem in problems))
+    return Settings(
+        pipeline=spec.name,
+        instance_id=worker.instance_id,
+        group_id=group_id,
+        topics=tuple(spec.source.topics),
+        start=spec.source.start,
+        sinks=loaded.transform.topics,
+        dead_letter_topic=spec.dead_letters.topic,
+        receipt_topic=spec.receipts,
+        lineage=spec.lineage if worker.lineage is None else worker.lineage,
+        transaction=transaction,
+        worker=worker,
+        consumer=consumer,
+        producer=producer,
+        origins=origins,
+    )
+
+
+def masked(settings: Settings) -> list[tuple[str, str, str]]:
+    """(name, value, where it came from) of every setting, secrets masked, sorted: what ``reckon run --print-config`` shows."""
+    rows = [
+        (f"worker.{name}", str(value), "environment" if name in settings.worker.model_fields_set else "default")
+        for name, value in settings.worker.model_dump().items()
+        if value is not None
+    ]
+    for kind, config in (("consumer", settings.consumer), ("producer", settings.producer)):
+        rows += [
+            (f"{kind}.{name}", MASK if is_secret(name) else _plain(value), settings.origins[f"{kind}.{name}"])
+            for name, value in config.items()
+        ]
+    limits = settings.transaction
+    rows += [
+        ("pipeline.name", settings.pipeline, "pipeline file"),
+        ("pipeline.lineage", _plain(settings.lineage), "pipeline file"),
+        ("pipeline.transaction.records", str(limits.records), "pipeline file"),
+        ("pipeline.transaction.bytes", str(limits.bytes), "pipeline file"),
+        ("pipeline.transaction.interval_ms", str(limits.interval_ms), "pipeline file"),
+    ]
+    return sorted(rows)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of this name may hold a secret."""
+    return _SECRET.search(name) is not None
+
+
+def _worker_settings() -> WorkerSettings:
+    try:
+        return WorkerSettings()
+    except ValidationError as error:
+        raise BadConfigError(
+            "\n".join(
+                f"{PREFIX}{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
+                for problem in error.errors(include_input=False)
+            )
+        ) from None
+
+
+def _from_env(infix: str) -> dict[str, str]:
+    prefix = PREFIX + infix
+    return {
+        name[len(prefix) :].lower().replace("_", "."): value
+        for name, value in os.environ.items()
+        if name.startswith(prefix)
+    }
+
+
+def _plain(value: object) -> str:
+    """A value as librdkafka spells it."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return {"-1": "all"}.get(text, text)
+
+
+def _strategy_problems(consumer: ClientConfig) -> list[str]:
+    strategy = consumer.get("partition.assignment.strategy")
+    if strategy is not None and strategy != "cooperative-sticky":
+        return [
+            f"consumer: partition.assignment.strategy={strategy}: the worker assigns incrementally, cooperative-sticky was expected"
+        ]
+    return []
+
+
+def _timeout_problems(
+    consumer: ClientConfig, producer: ClientConfig, limits: TransactionLimits, worker: WorkerSettings
+) -> list[str]:
+    """T7: batch < transaction.timeout.ms < session.timeout.ms < max.poll.interval.ms.
+
+    With KIP-848 the session timeout is the broker's (group.consumer.session.timeout.ms, 45 s by default) and cannot be seen from here.
+    """
+    chain: list[tuple[str, int]] = [
+        ("transaction.interval_ms", limits.interval_ms),
+        ("record_budget_ms", worker.record_budget_ms),
+        ("producer transaction.timeout.ms", int(producer["transaction.timeout.ms"])),
+        ("consumer max.poll.interval.ms", int(consumer["max.poll.interval.ms"])),
+    ]
+    if "session.timeout.ms" in consumer:
+        chain.insert(3, ("consumer session.timeout.ms", int(consumer["session.timeout.ms"])))
+    below = [(chain[0], chain[2]), *pairwise(chain[1:])]
+    return [
+        f"{low} is {low_value} and {high} is {high_value}: the first must be lower"
+        for (low, low_value), (high, high_value) in below
+        if low_value >= high_value
+    ]

@@ -1,0 +1,86 @@
+"""The topics at the start: the worker's own (dead letters, receipts) are created, a missing source or sink is an error."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from worker.errors import BadConfigError, BrokerUnreachableError, WorkerError, error_of
+from worker.logs import LibrdkafkaLog
+
+if TYPE_CHECKING:
+    from worker.settings import Settings
+
+_log = structlog.get_logger("reckon.topics")
+
+_CLIENT_SETTINGS = (
+    "bootstrap.servers",
+    "client.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "socket.",
+    "broker.",
+    "enable.ssl",
+    "debug",
+)
+
+
+def check_topics(settings: Settings) -> None:
+    """Check that all topics exist, and create the worker's own where they are missing.
+
+    BrokerUnreachableError when no broker answers within start_timeout_s, BadConfigError naming every missing source and sink.
+    """
+    reasons: list[str] = []
+    admin = AdminClient(
+        {k: v for k, v in settings.producer.items() if k.startswith(_CLIENT_SETTINGS)},
+        logger=LibrdkafkaLog(),
+        error_cb=lambda error: reasons.append(error.str()),
+    )
+    existing = _existing(admin, settings, reasons)
+    missing = [f"source topic {t} does not exist" for t in settings.topics if t not in existing]
+    own = (settings.dead_letter_topic, settings.receipt_topic)
+    missing += [f"sink topic {t} does not exist" for t in settings.sinks if t not in existing and t not in own]
+    if missing:
+        raise BadConfigError("\n".join(f"{what} on {settings.bootstrap}: create it first" for what in missing))
+    for topic in own:
+        if topic not in existing:
+            _create(admin, topic, partitions=max(existing[t] for t in settings.topics))
+
+
+def _existing(admin: AdminClient, settings: Settings, reasons: list[str]) -> dict[str, int]:
+    """Topic -> number of partitions."""
+    deadline = time.monotonic() + settings.worker.start_timeout_s
+    while True:
+        try:
+            metadata: Any = admin.list_topics(timeout=2.0)
+        except KafkaException as exception:
+            if time.monotonic() > deadline:
+                admin.poll(0)
+                why = reasons[-1] if reasons else error_of(exception).str()
+                raise BrokerUnreachableError(
+                    f"no broker answers at {settings.bootstrap} within {settings.worker.start_timeout_s:g} s: {why}"
+                ) from exception
+            _log.info("waiting for a broker", bootstrap=settings.bootstrap)
+        else:
+            return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+
+def _create(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Create a topic with the broker's default replication factor."""
+    (future,) = admin.create_topics([NewTopic(topic, partitions, -1)]).values()
+    try:
+        future.result()
+    except KafkaException as exception:
+        error = error_of(exception)
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return  # another worker was faster
+        raise WorkerError(
+            f"cannot create topic {topic}: {error.name()}: {error.str()}; create it by hand"
+        ) from exception
+    _log.info("created", topic=topic, partitions=partitions)
