@@ -12,33 +12,29 @@ from __future__ import annotations
 import gc
 import time
 import uuid
-from collections import Counter, deque
-from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from collections import deque
+from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import TopicPartition
 
-from transforms.records import Failure, Result
 from worker.assignment import committed_offsets
-from worker.dead_letter import WORKER_VERSION, DeadLetterLimit, dead_letters
+from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
+from worker.diversions import CAREFUL_RECORDS, Diversions
 from worker.errors import FencedByTwinError, Outcome, TransactionError, UndeliverableError, WorkerError
-from worker.lineage import Message, stamped, unstamped
+from worker.fill import Filler
 from worker.offsets import Offsets, Partition
-from worker.receipt import PartitionReceipt, Receipt
+from worker.receipt import Receipt
 from worker.source import NotAMemberError, Source
 from worker.transaction import CommitUnknownError, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from transforms.records import Output, SourceRecord
+    from transforms.records import Result, SourceRecord
     from worker.batch import Batch
     from worker.settings import Settings
     from worker.watchdog import Watchdog
-
-CAREFUL_RECORDS = 200
-"""Records per transaction while the record that the broker refuses is looked for."""
 
 TWIN_FENCINGS = 3
 """Fenced so often within two transaction timeouts, a twin is alive: our own timeouts fence once per timeout at most (E2)."""
@@ -66,7 +62,6 @@ class TransactionalLoop:
         on_commit: Callable[[Receipt], None] = lambda _: None,
     ) -> None:
         self._settings = settings
-        self._transform = transform
         self._digest = digest
         self._limit = limit
         self._watchdog = watchdog
@@ -79,8 +74,8 @@ class TransactionalLoop:
         self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
         self._failed_attempts = 0
         self._fresh_producers = 0
-        self._diverted: dict[tuple[str, int, int], str] = {}
-        self._careful: dict[Partition, int] = {}
+        self._diversions = Diversions()
+        self._filler = Filler(settings, transform, self._producer, self._diversions)
 
     def run(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None = None) -> None:
         """Work until a stop signal, or until ``drained`` says so. WorkerError where it cannot go on."""
@@ -100,7 +95,7 @@ class TransactionalLoop:
     def _work(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None) -> None:
         swept = time.monotonic()
         while not self._watchdog.stopping:
-            batch = self.source.collect(most=CAREFUL_RECORDS if self._careful else None)
+            batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else None)
             if batch or self.source.pins:
                 self._transact(batch)
             elif drained is not None and drained(self._offsets, self.source.ends_reached):
@@ -121,7 +116,7 @@ class TransactionalLoop:
         except CommitUnknownError as unknown:
             self._resolve(unknown, receipt)
         except UndeliverableError as undeliverable:
-            self._divert(undeliverable)
+            self._diversions.note(undeliverable, self._offsets.ranges())
             self._abort(undeliverable)
         except TransactionError as error:
             if error.outcome is Outcome.ABORT:
@@ -136,23 +131,10 @@ class TransactionalLoop:
             raise
 
     def _fill(self, batch: Batch) -> Receipt:
-        """Transform and produce the batch, partition by partition, so that librdkafka sends the one while we transform the next."""
-        ranges = self._offsets.ranges()
-        parts = []
-        refused: dict[tuple[str, int, int], str] = {}
-        dead = 0
-        example: Failure | None = None
-        for partition, records in batch.runs.items():
-            result = self._transformed(
-                partition, cast("Sequence[SourceRecord]", records)
-            )  # headers are lists on consumed messages
-            refused |= self._produce(partition, result)
-            dead += len(result.failures)
-            example = result.failures[-1] if result.failures else example
-            parts.append(_part(partition, ranges[partition], len(records), result))
-        self._limit.check(batch.records, dead, example)
-        if refused:
-            raise UndeliverableError(refused, next(iter(refused.values())))
+        filled = self._filler.fill(batch, self._offsets.ranges())
+        self._limit.check(batch.records, filled.dead, filled.example)
+        if filled.refused:
+            raise UndeliverableError(filled.refused, next(iter(filled.refused.values())))
         return Receipt(
             pipeline=self._settings.pipeline,
             transactional_id=self._settings.transactional_id,
@@ -161,41 +143,8 @@ class TransactionalLoop:
             transform=self._digest,
             worker=WORKER_VERSION,
             time_ms=time.time_ns() // 1_000_000,
-            partitions=tuple(parts),
+            partitions=filled.parts,
         )
-
-    def _transformed(self, partition: Partition, records: Sequence[SourceRecord]) -> Result:
-        """The transform's result; inputs whose outputs proved undeliverable are failures without being transformed (E8)."""
-        if not self._diverted:
-            return self._transform(records)
-        diverted = [r for r in records if (*partition, r.offset()) in self._diverted]
-        result = self._transform([r for r in records if (*partition, r.offset()) not in self._diverted])
-        failures = [
-            Failure(r, "UndeliverableOutput", self._diverted[(*partition, r.offset() or 0)], "sink", 0)
-            for r in diverted
-        ]
-        return Result(result.outputs, [*result.failures, *failures], result.filtered)
-
-    def _produce(self, partition: Partition, result: Result) -> dict[tuple[str, int, int], str]:
-        """Produce outputs and dead letters of one source partition. Returns the inputs that the client refuses to carry outputs of."""
-        messages = stamped(*partition, result.outputs) if self._settings.lineage else unstamped(result.outputs)
-        refused = self._deliver(messages)
-        inputs = {_coordinates(result.outputs[index]): reason for index, reason in refused.items()}
-        if inputs and self._careful:
-            raise UndeliverableError(
-                inputs, next(iter(inputs.values()))
-            )  # the broker's refusal has ended this transaction already
-        letters = dead_letters(self._settings.dead_letter_topic, result.failures)
-        for index, reason in self._deliver(letters).items():
-            record = result.failures[index].record
-            raise WorkerError(
-                f"the dead letter of {record.topic()}[{record.partition()}] offset {record.offset()} cannot be delivered to "
-                f"{self._settings.dead_letter_topic}: {reason}; raise the topic's max.message.bytes and the producer's message.max.bytes"
-            )
-        return inputs
-
-    def _deliver(self, messages: list[Message]) -> dict[int, str]:
-        return self._producer.produce_one_by_one(messages) if self._careful else self._producer.produce(messages)
 
     def _commit(self, receipt: Receipt) -> None:
         offsets = [TopicPartition(*partition, end) for partition, (_, end) in self._offsets.ranges().items()]
@@ -224,26 +173,8 @@ class TransactionalLoop:
         self._limit.committed(
             sum(part.read for part in receipt.partitions), sum(part.dead_lettered for part in receipt.partitions)
         )
-        self._forget_committed()
+        self._diversions.forget(self._offsets)
         self._on_commit(receipt)
-
-    def _forget_committed(self) -> None:
-        """Drop what was noted for records that are behind us, or not ours any more."""
-        if not self._careful and not self._diverted:
-            return
-        wanted = self._offsets.wanted
-        self._careful = {p: end for p, end in self._careful.items() if (at := wanted(p)) is not None and at < end}
-        self._diverted = {
-            c: why for c, why in self._diverted.items() if (at := wanted(c[:2])) is not None and at <= c[2]
-        }
-
-    def _divert(self, error: UndeliverableError) -> None:
-        """Note which inputs cannot be delivered; where only the batch is known, look for the record one by one (E8)."""
-        if error.reasons:
-            self._diverted |= error.reasons
-        else:
-            self._careful |= {partition: end for partition, (_, end) in self._offsets.ranges().items()}
-        _log.warning("undeliverable output", reason=str(error), inputs=[list(c) for c in error.reasons][:10])
 
     def _abort(self, why: Exception) -> None:
         """Abort, rewind, and be ready for the replay (E1, E10, T2)."""
@@ -307,25 +238,3 @@ class TransactionalLoop:
         _log.warning("commit resolved", committed=took_place)
         if took_place:
             self._committed(receipt)
-
-
-def _part(partition: Partition, span: tuple[int, int], read: int, result: Result) -> PartitionReceipt:
-    return PartitionReceipt(
-        topic=partition[0],
-        partition=partition[1],
-        from_=span[0],
-        to=span[1],
-        read=read,
-        filtered=result.filtered,
-        dead_lettered=len(result.failures),
-        written=dict(Counter(map(itemgetter(0), result.outputs))),
-    )
-
-
-def _coordinates(output: Output) -> tuple[str, int, int]:
-    record = output[5]
-    topic, partition, offset = record.topic(), record.partition(), record.offset()
-    assert topic is not None
-    assert partition is not None
-    assert offset is not None
-    return topic, partition, offset

@@ -86,12 +86,12 @@ class Source:
                 break
         return batch
 
-    def group_metadata(self) -> object:
+    def group_metadata(self) -> bytes:
         """The group metadata for one commit, fetched anew each time and never cached (T3).
 
-        WorkerError when it names no member or no generation: brokers would accept such a commit unfenced.
+        NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced.
         """
-        metadata = self._consumer.consumer_group_metadata()
+        metadata: bytes = self._consumer.consumer_group_metadata()
         member, generation = parse_group_metadata(metadata)
         if not member or generation < 0:
             raise NotAMemberError(f"not a member of the group (member id {member!r}, generation {generation})")
@@ -215,21 +215,17 @@ class NotAMemberError(Exception):
     """The group does not know us just now; a poll joins again."""
 
 
-def parse_group_metadata(metadata: object) -> tuple[str, int]:
+def parse_group_metadata(metadata: bytes) -> tuple[str, int]:
     """(member id, generation) of what ``Consumer.consumer_group_metadata`` returns.
 
-    The object is opaque in Python but can be pickled; the bytes are ``CGMDv2:`` + generation (int32, native order) + group id + NUL +
-    member id + NUL + ... (rd_kafka_consumer_group_metadata_write).
+    What confluent-kafka hands over are librdkafka's bytes (rd_kafka_consumer_group_metadata_write): ``CGMDv2:``, generation (int32, native
+    order), group id, NUL, member id, NUL, and the rest.
     """
-    reduced = metadata.__reduce__()
-    assert isinstance(reduced, tuple)
-    raw = reduced[1][0]
-    assert isinstance(raw, bytes)
     magic = b"CGMDv2:"
-    if not raw.startswith(magic):
-        raise WorkerError(f"group metadata in an unknown form: {raw[:7]!r}")
-    (generation,) = struct.unpack_from("=i", raw, len(magic))
-    _, member, _ = raw[len(magic) + 4 :].split(b"\0", 2)
+    if not metadata.startswith(magic):
+        raise WorkerError(f"group metadata in an unknown form: {metadata[:7]!r}")
+    (generation,) = struct.unpack_from("=i", metadata, len(magic))
+    _, member, _ = metadata[len(magic) + 4 :].split(b"\0", 2)
     return member.decode(), generation
 
 
