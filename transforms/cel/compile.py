@@ -1,0 +1,99 @@
+"""Text of an expression -> its two forms in Python source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from transforms.cel.constants import Constants
+from transforms.cel.exact import exact
+from transforms.cel.fast import FastWriter
+from transforms.cel.folding import fold
+from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select
+from transforms.cel.parser import parse
+from transforms.cel.runtime import pattern
+from transforms.errors import CelError, CelSyntaxError
+
+FALLBACK = (CelError, LookupError, TypeError, ValueError, ArithmeticError)
+"""What the fast form raises where it is not sure. No TimeBudgetExceeded, no RecursionError: these end the record."""
+
+_STORABLE = ("bool", "int", "string", "null")
+_MAX_PARENTHESES = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled expression: Python expressions over the record `r` and the names of `namespace.OPERATIONS`."""
+
+    fast: str
+    """Its value, or an exception of `FALLBACK`."""
+    exact: str
+    """Its value, or `CelError`."""
+
+
+def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Constants) -> Expression:
+    """Compiles CEL. `wanted` is what the step needs: a bool, or a value that JSON can hold. Raises `CelSyntaxError`."""
+    node = fold(parse(text))
+    _check_patterns(node)
+    writer = FastWriter(constants)
+    if wanted == "bool":
+        code = writer.write(node)
+        if code.type not in ("bool", "dyn"):
+            raise CelSyntaxError(f"the expression is a {code.type}, expected a bool", node.offset)
+        node = Call(node.offset, "bool?", (node,))
+        fast, slow = FastWriter(constants).write(node).text, exact(node, constants)
+    else:
+        code = writer.write(node)
+        fast, slow = code.text, exact(node, constants)
+        if not code.plain and code.type not in _STORABLE:
+            slow = f"storable({slow})"
+            fast = _finite(writer.temporary(), fast) if code.type == "double" else f"storable({fast})"
+    return Expression(slow if _depth(fast) > _MAX_PARENTHESES else fast, slow)
+
+
+def _finite(kept: str, text: str) -> str:
+    return f"({kept} if ({kept} := {text}) - {kept} == 0.0 else storable({kept}))"
+
+
+def _depth(text: str) -> int:
+    """Levels of brackets, an upper bound: those inside strings count as well."""
+    depth = deepest = 0
+    for sign in text:
+        if sign in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif sign in ")]}":
+            depth -= 1
+    return deepest
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Select(_, operand, _) | Has(_, operand, _):
+            return (operand,)
+        case Index(_, operand, index):
+            return (operand, index)
+        case Call(_, _, args):
+            return args
+        case And(_, operands) | Or(_, operands):
+            return operands
+        case Conditional(_, condition, then, otherwise):
+            return (condition, then, otherwise)
+        case ListOf(_, items):
+            return items
+        case MapOf(_, entries):
+            return tuple(part for entry in entries for part in entry)
+    return ()
+
+
+def _check_patterns(node: Node) -> None:
+    """A pattern that stands in the file is refused when the file is read, not when the first record comes."""
+    if isinstance(node, Call) and node.function == "matches":
+        text = node.args[1]
+        if isinstance(text, Literal) and isinstance(text.value, str):
+            try:
+                pattern(text.value)
+            except CelError as error:
+                raise CelSyntaxError(f"{text.value!r} is {error}, expected RE2 syntax", text.offset) from None
+    for child in _children(node):
+        _check_patterns(child)

@@ -1,0 +1,65 @@
+"""The functions that an expression can call, and those that it cannot call yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    runtime: str
+    """Its name in `transforms.cel.runtime`, and in generated code."""
+    result: str
+    """The CEL type of every result, "dyn" where it depends on the arguments."""
+    arity: int
+    method: bool = False
+    """Callable as `x.f(y)`, with x as the first argument."""
+    plain: bool = False
+    """Callable as `f(x, y)`."""
+
+
+OPERATORS = {
+    "+": Function("add", "dyn", 2),
+    "-": Function("subtract", "dyn", 2),
+    "*": Function("multiply", "dyn", 2),
+    "/": Function("divide", "dyn", 2),
+    "%": Function("modulo", "dyn", 2),
+    "neg": Function("negate", "dyn", 1),
+    "not": Function("not_", "bool", 1),
+    "==": Function("eq", "bool", 2),
+    "!=": Function("ne", "bool", 2),
+    "<": Function("lt", "bool", 2),
+    "<=": Function("le", "bool", 2),
+    ">": Function("gt", "bool", 2),
+    ">=": Function("ge", "bool", 2),
+    "in": Function("in_", "bool", 2),
+    "bool?": Function("truth", "bool", 1),
+}
+"""What the grammar has signs for, and "bool?": the argument, which must be a bool, as a step demands it."""
+
+FUNCTIONS = {
+    "size": Function("size", "int", 1, method=True, plain=True),
+    "matches": Function("matches", "bool", 2, method=True, plain=True),
+    "contains": Function("contains", "bool", 2, method=True),
+    "startsWith": Function("starts_with", "bool", 2, method=True),
+    "endsWith": Function("ends_with", "bool", 2, method=True),
+    "int": Function("to_int", "int", 1, plain=True),
+    "uint": Function("to_uint", "uint", 1, plain=True),
+    "double": Function("to_double", "double", 1, plain=True),
+    "string": Function("to_string", "string", 1, plain=True),
+    "bool": Function("to_bool", "bool", 1, plain=True),
+}
+
+ALL = OPERATORS | FUNCTIONS
+
+NOT_YET = frozenset(
+    "all exists exists_one existsOne map filter timestamp duration type dyn bytes getDate getDayOfMonth getDayOfWeek getDayOfYear "
+    "getFullYear getHours getMilliseconds getMinutes getMonth getSeconds charAt indexOf join lastIndexOf lowerAscii upperAscii "
+    "replace split substring trim format quote reverse slice flatten distinct sort sortBy range".split()
+)
+"""Functions of CEL and of its extensions that a later version brings: named, so that the error is not "unknown function"."""
+
+RESERVED = frozenset(
+    "as break const continue else false for function if import in let loop package namespace null return true var void while".split()
+)
+"""Words that CEL reserves: they cannot be bare names (langdef.md, "Syntax")."""

@@ -1,0 +1,80 @@
+"""The tree of an expression. Bare names are fields of the record: `a` is `Select(This, "a")`, and so is `this["a"]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class Uint(int):
+    """A CEL uint. JSON has none: they come from literals (`5u`) and from `uint()`, so the usual paths never see one."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    offset: int
+    """Place in the text of the expression, in characters from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    value: object
+    """None, bool, int, Uint, float, str or bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class This(Node):
+    """The record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    operand: Node
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Has(Node):
+    operand: Node
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Node):
+    operand: Node
+    index: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    function: str
+    """An operator ("+", "neg", "not", "in", ...) or a function of CEL; the receiver of a method is the first argument."""
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Node):
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Node):
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    condition: Node
+    then: Node
+    otherwise: Node
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Node):
+    entries: tuple[tuple[Node, Node], ...]

@@ -1,0 +1,76 @@
+"""Exceptions of generated code -> `Failure`. Only reached when a record fails, so nothing here is in a hurry."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import orjson
+
+from transforms.errors import DecodeError, EncodeError, MissingField, TimeBudgetExceeded, TransformError
+from transforms.records import Failure, Output, SourceRecord
+
+DECODE, ENCODE = "decode", "encode"
+
+
+def decode(value: bytes) -> dict[str, Any]:
+    """The slow twin of what the generated code does in line: it says what is wrong with a value."""
+    try:
+        data = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise DecodeError(f"not JSON: {error}") from None
+    if type(data) is not dict:
+        kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+        raise DecodeError(f"not a JSON object but {kinds.get(type(data), 'a number')}")
+    return data
+
+
+def take(record: dict[str, Any], name: str) -> Any:
+    """Removes a field and returns its value."""
+    if name not in record:
+        raise MissingField(f'no such field: "{name}"')
+    return record.pop(name)
+
+
+class Settler:
+    """Makes failures of one compiled pipeline: it knows which line of the generated source belongs to which step."""
+
+    def __init__(self, spans: list[tuple[int, str, int]]) -> None:
+        """`spans`: (first line in the generated source, step, line in the pipeline file), ascending."""
+        self._starts = [start for start, _, _ in spans]
+        self._spans = spans
+
+    def settle(self, outputs: list[Output], failures: list[Failure], record: SourceRecord, error: Exception) -> None:
+        """Removes the outputs that a record has already and notes why it failed.
+
+        An exception that a timer raises can come after a record's outputs were appended, and even in here. So the outputs
+        go in one operation, and the failure is the last thing to be noted: a record has all of its outputs, or none.
+        """
+        count = len(outputs)
+        while count and outputs[count - 1][5] is record:
+            count -= 1
+        failure = self._failure(record, error)
+        del outputs[count:]
+        failures.append(failure)
+
+    def _failure(self, record: SourceRecord, error: Exception) -> Failure:
+        trace = error.__traceback__
+        found = bisect_right(self._starts, trace.tb_lineno) - 1 if trace is not None else 0
+        _, step, line = self._spans[max(found, 0)]
+        return Failure(record, *_describe(error, step), step, line)
+
+
+def _describe(error: Exception, step: str) -> tuple[str, str]:
+    """(error class, message), the same in every process."""
+    if isinstance(error, TransformError):
+        return type(error).__name__, str(error)
+    if isinstance(error, TimeBudgetExceeded):
+        return "TimeBudgetExceeded", "the record took longer than its time budget"
+    if isinstance(error, RecursionError):
+        return "RecursionError", "the record is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "MemoryError", "the record needs more memory than there is"
+    if step == ENCODE and isinstance(error, orjson.JSONEncodeError):
+        return EncodeError.__name__, f"no JSON form: {error}"
+    # Not str(error): it may quote the record.
+    return type(error).__name__, "the step failed in a way that it should not, please report it"

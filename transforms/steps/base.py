@@ -1,0 +1,77 @@
+"""What every step is: a pydantic model of its YAML, one line of documentation, an example that is a test, its code."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from transforms.cel import Constants, compile_expression
+from transforms.code import Code
+from transforms.errors import CelSyntaxError
+
+
+def _as_text(value: object) -> object:
+    """Pipelines that do not come from YAML may write 2, True or None for the expressions `2`, `true`, `null`."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value) if isinstance(value, int | float) else value
+
+
+def _check(text: str, wanted: Literal["bool", "json"]) -> str:
+    try:
+        compile_expression(text, wanted, Constants())
+    except CelSyntaxError as error:
+        raise PydanticCustomError("cel", "{message}", {"message": error.message, "offset": error.offset}) from None
+    return text
+
+
+Condition: TypeAlias = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "bool"))]
+"""CEL that must give a bool."""
+Value: TypeAlias = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "json"))]
+"""CEL that must give something that JSON can hold."""
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def _check_topic(name: str) -> str:
+    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise PydanticCustomError("topic", "not a topic name, expected 1 to 249 letters, digits, '.', '_' or '-'")
+    return name
+
+
+TopicName: TypeAlias = Annotated[str, AfterValidator(_check_topic)]
+"""As Kafka takes it: org.apache.kafka.common.internals.Topic."""
+
+FieldName: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Documentation that is run: `inputs` through a pipeline of the one step in `yaml` give `outputs`."""
+
+    yaml: str
+    inputs: list[dict[str, Any]]
+    outputs: list[tuple[str, dict[str, Any]]]
+    """(topic, record); the sink's topic is `out`."""
+    failures: list[str] = field(default_factory=list)
+    """Messages of the inputs that become dead letters."""
+
+
+class Model(BaseModel):
+    """Unknown keys are errors, text is not taken for numbers, and a pipeline does not change once it is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Step(Model):
+    summary: ClassVar[str]
+    example: ClassVar[Example]
+
+    @abstractmethod
+    def emit(self, code: Code) -> None:
+        """Writes the lines that do this step for one record."""

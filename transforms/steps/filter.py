@@ -1,0 +1,29 @@
+"""filter: keep a record when a condition is true."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from transforms.code import Code
+from transforms.steps.base import Condition, Example, Step
+
+
+class FilterStep(Step):
+    summary: ClassVar = "Keeps the records for which the expression is true; the others yield no output, and are counted."
+    example: ClassVar = Example(
+        yaml='filter: status != "cancelled" && amount > 0.0',
+        inputs=[
+            {"status": "ok", "amount": 1.5},
+            {"status": "ok", "amount": 0},
+            {"status": "cancelled"},
+            {"status": "ok", "amount": "1.5"},
+        ],
+        outputs=[("out", {"status": "ok", "amount": 1.5})],
+        failures=["no such overload: string > double"],
+    )
+
+    filter: Condition
+
+    def emit(self, code: Code) -> None:
+        code.evaluate([("keep", code.compile(self.filter, "bool"))])
+        code.write("if not keep:", "    skipped = record", "    filtered += 1", "    continue")

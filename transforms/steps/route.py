@@ -1,0 +1,43 @@
+"""route: choose the topic of a record."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from transforms.code import Code
+from transforms.steps.base import Condition, Example, Model, Step, TopicName
+
+
+class Route(Model):
+    to: TopicName
+    when: Condition | None = None
+
+
+class RouteStep(Step):
+    summary: ClassVar = "Sends a record to the topic of the first condition that is true, else to the default or the sink."
+    example: ClassVar = Example(
+        yaml="route: [{when: amount > 1000.0, to: large}, {when: amount < 0, to: odd}]",
+        inputs=[{"amount": 2000.5}, {"amount": -1}, {"amount": 10}, {"amount": None}],
+        outputs=[("large", {"amount": 2000.5}), ("odd", {"amount": -1}), ("out", {"amount": 10})],
+        failures=["no such overload: null > double"],
+    )
+
+    route: Annotated[list[Route], Field(min_length=1)]
+
+    @property
+    def default(self) -> str | None:
+        """The topic of the entry without a condition, which is the last."""
+        return self.route[-1].to if self.route[-1].when is None else None
+
+    def emit(self, code: Code) -> None:
+        """Puts the topic into the variable `topic`, which holds the sink's where no route is taken."""
+        fast = exact = ""
+        for route in self.route:
+            if route.when is not None:
+                condition = code.compile(route.when, "bool")
+                fast += f"{route.to!r} if {condition.fast} else "
+                exact += f"{route.to!r} if {code.exact_call(condition)} else "
+        last = repr(self.default) if self.default is not None else "SINK"
+        code.attempt([f"topic = {fast}{last}"], [f"topic = {exact}{last}"])
