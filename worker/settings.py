@@ -143,7 +143,7 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
     problems: list[str] = []
     origins: dict[str, Origin] = {}
     transactional_id = f"{spec.name}-{worker.instance_id}"
-    group_id = worker.group_id or spec.group_id or spec.name
+    group_id = worker.group_id or spec.group
 
     def client(kind: str, defaults: ClientConfig, pinned: ClientConfig, own: ClientConfig) -> ClientConfig:
         config: ClientConfig = {}
@@ -192,8 +192,8 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
         topics=tuple(spec.source.topics),
         start=spec.source.start,
         sinks=loaded.transform.topics,
-        dead_letter_topic=spec.dead_letters.topic,
-        receipt_topic=spec.receipts,
+        dead_letter_topic=spec.dead_letter_topic,
+        receipt_topic=spec.receipts_topic,
         lineage=spec.lineage if worker.lineage is None else worker.lineage,
         transaction=transaction,
         worker=worker,
