@@ -133,19 +133,19 @@ def _text(headers: dict[str, bytes | None], name: str) -> str:
     return (headers[OWN_HEADERS + name] or b"").decode()
 
 
-def by_content(sources: Iterable[StoredRecord], dead_letter_topic: str) -> Identify:
+def by_content(sources: Iterable[StoredRecord], expected: Iterable[ExpectedRecord], dead_letter_topic: str) -> Identify:
     """Identities without any header: the order's id, else key and timestamp, which no two of devkit.orders share.
 
-    Every source record is taken to have one output at most.
+    Several outputs of one source record are told apart by their topics, so each must have its own.
     """
-    places: dict[object, Position] = {}
-    for source in sources:
-        for name in _names(source):
-            places[name] = source.position
+    places = {name: source.position for source in sources for name in _names(source)}
+    indexes = {(record.source, record.topic): record.output_index for record in expected}
 
     def identify(record: StoredRecord) -> Identity | None:
-        index = DEAD_LETTER if record.topic == dead_letter_topic else 0
-        return next(((places[name], index) for name in _names(record) if name in places), None)
+        source = next((places[name] for name in _names(record) if name in places), None)
+        if source is None:
+            return None
+        return source, DEAD_LETTER if record.topic == dead_letter_topic else indexes.get((source, record.topic), 0)
 
     return identify
 

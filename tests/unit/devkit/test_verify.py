@@ -65,7 +65,10 @@ def dead(at: int, offset: int) -> StoredRecord:
 GOOD = [stored(10, 0), stored(11, 1), stored(12, 2), stored(14, 3), dead(7, 4)]
 """Offset 13 is a commit marker's."""
 
-IDENTIFY = [pytest.param(by_lineage(DEAD), id="lineage"), pytest.param(by_content(SOURCES, DEAD), id="content")]
+IDENTIFY = [
+    pytest.param(by_lineage(DEAD), id="lineage"),
+    pytest.param(by_content(SOURCES, EXPECTED, DEAD), id="content"),
+]
 
 
 def judge(actual: list[StoredRecord], identify: Identify) -> Findings:
@@ -163,7 +166,7 @@ class TestByLineageAndByContent:
         record = dead(7, 4)
         altered = record._replace(value=(record.value or b"").replace(b" ", b""), headers=record.headers[:-1])
         expected = found(altered=[(((SOURCE, 0, 4), DEAD_LETTER), (DEAD, 0, 7), "value, dead-letter headers")])
-        by_content_only = by_content(SOURCES, DEAD)
+        by_content_only = by_content(SOURCES, EXPECTED, DEAD)
         assert expected == judge([*GOOD[:4], altered], by_content_only)
 
 
@@ -191,7 +194,20 @@ def test_a_lineage_header_that_cannot_be_read_names_nobody(value: bytes | None) 
 def test_tombstones_are_recognised_by_key_and_timestamp() -> None:
     tombstone = StoredRecord(SOURCE, 2, 9, b"ann", None, (), 77)
     copy = StoredRecord(SINK, 0, 0, b"ann", None, (), 77)
-    assert by_content([tombstone], DEAD)(copy) == ((SOURCE, 2, 9), 0)
+    assert by_content([tombstone], [], DEAD)(copy) == ((SOURCE, 2, 9), 0)
+
+
+def test_outputs_of_one_record_in_several_topics_are_recognised_by_content() -> None:
+    """A tombstone goes to every topic where its key may be."""
+    tombstone = StoredRecord(SOURCE, 2, 9, b"ann", None, (), 77)
+    expected = [
+        ExpectedRecord(tombstone.position, index, topic, b"ann", None, (), 77)
+        for index, topic in enumerate((SINK, LARGE))
+    ]
+    copies = [tombstone._replace(topic=SINK, partition=0), tombstone._replace(topic=LARGE, partition=0)]
+    identify = by_content([tombstone], expected, DEAD)
+    assert compare(expected, copies, identify).ok
+    assert compare(expected, copies[:1], identify) == found(missing=[((SOURCE, 2, 9), 1)])
 
 
 def test_two_outputs_of_one_record_are_told_apart() -> None:

@@ -1,0 +1,177 @@
+"""An independent reader: whole topics, from their beginning to the ends known at the start, without a consumer group.
+
+Every offset asked for and every record read goes with an explicit isolation level: read_committed sees what a careful consumer sees,
+read_uncommitted also the copies of open and aborted transactions.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
+
+from devkit.errors import DevkitError
+from devkit.verify import StoredRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from devkit.verify import Partition
+
+REQUEST_TIMEOUT_S = 15.0
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_CHUNK = 10_000
+
+HeaderList: TypeAlias = "list[tuple[str, str | bytes | None]]"
+
+
+class ReadError(DevkitError):
+    """Something could not be read, or not in time: the message names what."""
+
+
+def partitions_of(bootstrap: str, topics: Iterable[str]) -> list[Partition]:
+    """All partitions of these topics, sorted. ReadError for a topic that does not exist."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    found: list[Partition] = []
+    for topic in topics:
+        metadata = admin.list_topics(topic, timeout=REQUEST_TIMEOUT_S).topics[topic]
+        if metadata.error is not None:
+            raise ReadError(f"topic {topic} on {bootstrap}: {metadata.error}")
+        found += [(topic, number) for number in metadata.partitions]
+    return sorted(found)
+
+
+def begin_offsets(bootstrap: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """The first offset that is still in the log, per partition."""
+    return _list_offsets(bootstrap, partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+
+
+def end_offsets(bootstrap: str, partitions: Iterable[Partition], *, committed: bool = True) -> dict[Partition, int]:
+    """The last stable offset per partition, or the high watermark where ``committed`` is False.
+
+    The last stable offset is the first offset of the earliest open transaction; the high watermark where none is open.
+    """
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    return _list_offsets(bootstrap, partitions, _LATEST, level)
+
+
+def _list_offsets(
+    bootstrap: str, partitions: Iterable[Partition], spec: OffsetSpec, level: IsolationLevel
+) -> dict[Partition, int]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = {TopicPartition(*partition): spec for partition in partitions}
+    if not asked:
+        return {}
+    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+    return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
+
+
+def committed_offsets(bootstrap: str, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """The group's committed offsets; a partition without one is left out. Joins no group.
+
+    A consumer's call and not the AdminClient's: the latter was seen to crash on a broker that was still making its offsets topic. With
+    read_uncommitted, because otherwise it waits for open transactions that have offsets (UNSTABLE_OFFSET_COMMIT, librdkafka #3265); what
+    it returns is committed all the same.
+    """
+    consumer = _consumer(bootstrap, group, "read_uncommitted")
+    try:
+        found = consumer.committed([TopicPartition(*partition) for partition in partitions], timeout=REQUEST_TIMEOUT_S)
+    finally:
+        consumer.close()
+    for each in found:
+        if each.error is not None:
+            raise ReadError(f"committed offset of group {group}, {each.topic}/{each.partition}: {each.error}")
+    return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+
+def read(
+    bootstrap: str,
+    topics: Iterable[str],
+    *,
+    committed: bool = True,
+    starts: Mapping[Partition, int] | None = None,
+    timeout_s: float = 60.0,
+) -> list[StoredRecord]:
+    """All records of these topics up to the ends as they are now; of each partition in the order of offsets.
+
+    ``starts``: offsets to begin at instead of the log's beginning, for some or all partitions. ReadError when it takes longer than
+    ``timeout_s`` or the broker reports an error.
+    """
+    partitions = partitions_of(bootstrap, topics)
+    begins = begin_offsets(bootstrap, partitions) | {p: s for p, s in (starts or {}).items() if p in partitions}
+    ends = {p: end for p, end in end_offsets(bootstrap, partitions, committed=committed).items() if end > begins[p]}
+    consumer = _consumer(bootstrap, "reckon-verifier", "read_committed" if committed else "read_uncommitted")
+    try:
+        consumer.assign([TopicPartition(*partition, begins[partition]) for partition in ends])
+        return _read_to(consumer, ends, timeout_s)
+    finally:
+        consumer.close()
+
+
+def _consumer(bootstrap: str, group: str, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "allow.auto.create.topics": False,
+            # Not the default second, for which librdkafka would stop whenever its queue is full.
+            "fetch.queue.backoff.ms": 5,
+        }
+    )
+
+
+def _read_to(consumer: Consumer, ends: dict[Partition, int], timeout_s: float) -> list[StoredRecord]:
+    """Until every end was passed: by a record or, where markers or aborted records stand last, by the end-of-partition event."""
+    left = dict(ends)
+    records: list[StoredRecord] = []
+    deadline = time.monotonic() + timeout_s
+    while left:
+        if time.monotonic() > deadline:
+            raise ReadError(f"the ends were not reached within {timeout_s:g} s; left: {left}; read: {len(records)}")
+        for message in consumer.consume(_CHUNK, 0.2):
+            error = message.error()
+            if error is not None:
+                _reached(left, message, error)
+                continue
+            record = _stored(message)
+            end = ends[record.topic, record.partition]
+            if record.offset < end:
+                records.append(record)
+            if record.offset >= end - 1:
+                left.pop((record.topic, record.partition), None)
+    return records
+
+
+def _reached(left: dict[Partition, int], message: Message, error: KafkaError) -> None:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the public name of librdkafka's local errors
+        if error.retriable():
+            return
+        raise ReadError(f"{topic}/{partition}: {error}") from KafkaException(error)
+    if topic is not None and partition is not None and (offset or 0) >= left.get((topic, partition), 0):
+        left.pop((topic, partition), None)
+
+
+def _stored(message: Message) -> StoredRecord:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    headers = cast("HeaderList", message.headers() or ())  # a list on consumed messages
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return StoredRecord(
+        topic,
+        partition,
+        offset,
+        message.key(),
+        message.value(),
+        tuple((name, value.encode() if isinstance(value, str) else value) for name, value in headers),
+        message.timestamp()[1],
+    )
