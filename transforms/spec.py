@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from transforms import checks
 from transforms.steps import AnyStep
 from transforms.steps.base import Model, TopicName
 from transforms.steps.route import RouteStep
 
-ClientSettings: TypeAlias = dict[str, str | int | float | bool]
+
+def _check_setting(value: object) -> object:
+    if not isinstance(value, str | int | float | bool):
+        # One error here; the union would report one per type.
+        raise PydanticCustomError("setting", "not a client setting, expected text, a number, true or false")
+    return value
+
+
+ClientSettings: TypeAlias = dict[str, Annotated[str | int | float | bool, BeforeValidator(_check_setting)]]
 """librdkafka's names and values. They may hold secrets, so no model shows them in its repr."""
 
 

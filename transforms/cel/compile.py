@@ -39,7 +39,7 @@ def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Cons
     if wanted == "bool":
         code = writer.write(node)
         if code.type not in ("bool", "dyn"):
-            raise CelSyntaxError(f"the expression is a {code.type}, expected a bool", node.offset)
+            raise CelSyntaxError(f"the expression gives {code.type}, expected bool", node.offset)
         node = Call(node.offset, "bool?", (node,))
         fast, slow = FastWriter(constants).write(node).text, exact(node, constants)
     else:
