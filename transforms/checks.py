@@ -6,9 +6,11 @@ errors of single values. No message repeats a value: topics may come from `${...
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from transforms.cel import Constants, Expression, compile_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INDENT = " " * 20
 """Of a record's work inside the generated function: see the template in compiler.py."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -19,10 +18,14 @@ from transforms.cel import FALLBACK
 from transforms.cel.namespace import OPERATIONS
 from transforms.code import Code
 from transforms.errors import TimeBudgetExceeded
-from transforms.failures import DECODE, ENCODE, Settler, decode, take
+from transforms.failures import DECODE, ENCODE, Settler, no_object, take
 from transforms.records import Result, Transform
-from transforms.spec import Pipeline
 from transforms.steps import step_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transforms.spec import Pipeline
 
 COMPILER_VERSION = 1
 """Part of every digest: raised whenever the same file would give other outputs than before."""
@@ -73,8 +76,7 @@ def compile_pipeline(spec: Pipeline, lines: Mapping[int, int] = MappingProxyType
     code.begin(DECODE, 0)
     _tombstones(spec, code)
     if spec.steps:
-        code.write("try:", "    r = loads(value)", "except JSONDecodeError:", "    decode(value)", "    raise")
-        code.write("if type(r) is not dict:", "    decode(value)")
+        code.write("r = loads(value)", "if type(r) is not dict:", "    raise no_object(r)")
     for index, step in enumerate(spec.steps):
         code.begin(f"steps[{index}] {step_name(step)}", lines.get(index, 0))
         step.emit(code)
@@ -112,13 +114,12 @@ def _load(spec: Pipeline, source: str, code: Code, settler: Settler) -> Any:
         **OPERATIONS,
         **code.constants.names,
         "FALLBACK": FALLBACK,
-        "JSONDecodeError": orjson.JSONDecodeError,
         "Result": Result,
         "SINK": spec.sink.topic if spec.sink else None,
         "TimeBudgetExceeded": TimeBudgetExceeded,
-        "decode": decode,
         "dumps": orjson.dumps,
         "loads": orjson.loads,
+        "no_object": no_object,
         "settle": settler.settle,
         "take": take,
     }

@@ -13,16 +13,10 @@ from transforms.records import Failure, Output, SourceRecord
 DECODE, ENCODE = "decode", "encode"
 
 
-def decode(value: bytes) -> dict[str, Any]:
-    """The slow twin of what the generated code does in line: it says what is wrong with a value."""
-    try:
-        data = orjson.loads(value)
-    except orjson.JSONDecodeError as error:
-        raise DecodeError(f"not JSON: {error}") from None
-    if type(data) is not dict:
-        kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-        raise DecodeError(f"not a JSON object but {kinds.get(type(data), 'a number')}")
-    return data
+def no_object(data: object) -> DecodeError:
+    """The error for a value that is JSON, but not an object."""
+    kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return DecodeError(f"not a JSON object but {kinds.get(type(data), 'a number')}")
 
 
 def take(record: dict[str, Any], name: str) -> Any:
@@ -60,7 +54,7 @@ class Settler:
         return Failure(record, *_describe(error, step), step, line)
 
 
-def _describe(error: Exception, step: str) -> tuple[str, str]:
+def _describe(error: Exception, step: str) -> tuple[str, str]:  # noqa: PLR0911 - one per class
     """(error class, message), the same in every process."""
     if isinstance(error, TransformError):
         return type(error).__name__, str(error)
@@ -70,6 +64,8 @@ def _describe(error: Exception, step: str) -> tuple[str, str]:
         return "RecursionError", "the record is nested too deeply"
     if isinstance(error, MemoryError):
         return "MemoryError", "the record needs more memory than there is"
+    if step == DECODE and isinstance(error, orjson.JSONDecodeError):
+        return DecodeError.__name__, f"not JSON: {error}"
     if step == ENCODE and isinstance(error, orjson.JSONEncodeError):
         return EncodeError.__name__, f"no JSON form: {error}"
     # Not str(error): it may quote the record.

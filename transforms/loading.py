@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from yaml.nodes import ScalarNode
 
 from transforms import checks, wording
 from transforms.compiler import compile_pipeline
-from transforms.records import Transform
 from transforms.spec import DeadLetterLimit, DeadLetters, Pipeline, Sink, Source, TransactionLimits
 from transforms.steps import STEPS, step_name
 from transforms.steps.route import Route
 from transforms.yaml_tree import Path as KeyPath
 from transforms.yaml_tree import Problem, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+    from transforms.records import Transform
 
 __all__ = ["LoadedPipeline", "PipelineError", "Problem", "load_pipeline"]
 
@@ -59,7 +63,9 @@ def load_pipeline(path: Path, env: Mapping[str, str] = os.environ) -> LoadedPipe
     tree = Tree(str(path), _read(path), env)
     spec = None if tree.data is None else _validate(tree)
     if spec is None or tree.problems:
-        raise PipelineError(sorted(set(tree.problems), key=lambda problem: (problem.line, problem.column, problem.message)))
+        raise PipelineError(
+            sorted(set(tree.problems), key=lambda problem: (problem.line, problem.column, problem.message))
+        )
     lines = {index: _line(tree, index) for index in range(len(spec.steps))}
     return LoadedPipeline(spec, path, compile_pipeline(spec, lines), lines, frozenset(tree.referenced))
 

@@ -6,8 +6,11 @@ What a reference stands for may be a secret: no message here, or behind, contain
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,5 +57,7 @@ def _lookup(inside: str, env: Mapping[str, str], offset: int) -> str:
         # As in a shell, `:-` also replaces an empty value.
         return env.get(name) or default
     if name not in env:
-        raise ReferenceProblem(f"the environment variable {name} is not set, expected it, or a default: ${{{name}:-...}}", offset)
+        raise ReferenceProblem(
+            f"the environment variable {name} is not set, expected it, or a default: ${{{name}:-...}}", offset
+        )
     return env[name]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from transforms import checks
-from transforms.steps import AnyStep
+from transforms.steps import AnyStep  # noqa: TC001 - pydantic needs it at run time
 from transforms.steps.base import Model, TopicName
 from transforms.steps.route import RouteStep
 
@@ -60,7 +60,7 @@ class Pipeline(Model):
     """Prefix of the topics for receipts and dead letters and of the transactional id; the default group id."""
     source: Source
     sink: Sink | None = None
-    steps: list[AnyStep] = []
+    steps: list[AnyStep] = Field(default_factory=list)
     tombstones: Literal["forward", "drop"] = "forward"
     """A null value is a delete. It goes to every topic that an output can go to: there the key may be."""
     dead_letters: DeadLetters = DeadLetters()
@@ -70,9 +70,9 @@ class Pipeline(Model):
     """None stands for `<name>.receipts`; see `receipts_topic`."""
     group_id: Annotated[str, Field(min_length=1)] | None = None
     """None stands for the name; see `group`."""
-    kafka: Annotated[ClientSettings, Field(repr=False)] = {}
-    consumer: Annotated[ClientSettings, Field(repr=False)] = {}
-    producer: Annotated[ClientSettings, Field(repr=False)] = {}
+    kafka: ClientSettings = Field(default_factory=dict, repr=False)
+    consumer: ClientSettings = Field(default_factory=dict, repr=False)
+    producer: ClientSettings = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")
     def _check_whole(self) -> Self:

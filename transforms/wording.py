@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic_core import ErrorDetails
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic_core import ErrorDetails
 
 _EXPECTED = {
     "string_type": "text",
@@ -30,7 +32,7 @@ _KINDS: dict[type, str] = {
 }
 
 
-def message(error: ErrorDetails) -> str:
+def message(error: ErrorDetails) -> str:  # noqa: PLR0911 - one per kind of error
     """What is wrong and what was expected. Unknown and missing keys have their own functions."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _EXPECTED:

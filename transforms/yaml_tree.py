@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from transforms.references import ReferenceProblem, has_references, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -112,7 +114,9 @@ class Tree:
             if name in result:
                 first = self.keys[*path, name].start_mark
                 assert first is not None
-                self.report(key, f"duplicate key {name!r}, expected it once: it stands in line {first.line + 1} already")
+                self.report(
+                    key, f"duplicate key {name!r}, expected it once: it stands in line {first.line + 1} already"
+                )
                 continue
             self.keys[*path, name] = key
             result[name] = self._value(value, (*path, name))
@@ -132,14 +136,14 @@ class Tree:
                 self.report(node, str(problem), offset=self.place(path, problem.offset))
                 return None
             if node.style is None:
-                tag = str(self._loader.resolve(ScalarNode, text, (True, False)))
+                tag = str(self._loader.resolve(ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
         return self._construct(node, tag, text, hidden=path in self.referenced)
 
     def _construct(self, node: ScalarNode, tag: str, text: str, *, hidden: bool) -> Any:
         kind = tag.removeprefix(_TAG)
         if kind in ("int", "float", "bool", "null"):
             try:
-                return self._loader.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))  # type: ignore[no-untyped-call]
+                return self._loader.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))
             except (ValueError, KeyError):
                 self.report(node, f"not of the type {kind}" + ("" if hidden else f": {text!r}"))
                 return None

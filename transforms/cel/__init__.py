@@ -4,7 +4,8 @@
     folding.py   constant parts are computed once
     exact.py     nodes -> Python that follows the specification to the letter: every operation is a call of runtime.py
     fast.py      nodes -> Python for the usual types, in line; it raises where it is not sure
-    runtime.py   the operations, with CEL's errors
+    runtime.py, containers.py, text.py, conversions.py
+                 the operations, with CEL's errors
 
 An expression becomes both: the generated pipeline runs the fast one, and where that raises anything of `FALLBACK` the exact
 one decides, between a value (`&&` and `||` absorb errors) and a `CelError` with a clear message. So the fast code needs

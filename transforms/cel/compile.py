@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
-from transforms.cel.constants import Constants
-from transforms.cel.exact import exact
+from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
-from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select
+from transforms.cel.nodes import Call, Literal, Node, children
 from transforms.cel.parser import parse
-from transforms.cel.runtime import pattern
+from transforms.cel.text import pattern
 from transforms.errors import CelError, CelSyntaxError
+
+if TYPE_CHECKING:
+    from transforms.cel.constants import Constants
 
 FALLBACK = (CelError, LookupError, TypeError, ValueError, ArithmeticError)
 """What the fast form raises where it is not sure. No TimeBudgetExceeded, no RecursionError: these end the record."""
@@ -41,10 +44,10 @@ def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Cons
         if code.type not in ("bool", "dyn"):
             raise CelSyntaxError(f"the expression gives {code.type}, expected bool", node.offset)
         node = Call(node.offset, "bool?", (node,))
-        fast, slow = FastWriter(constants).write(node).text, exact(node, constants)
+        fast, slow = FastWriter(constants).write(node).text, ExactWriter(constants).write(node)
     else:
         code = writer.write(node)
-        fast, slow = code.text, exact(node, constants)
+        fast, slow = code.text, ExactWriter(constants).write(node)
         if not code.plain and code.type not in _STORABLE:
             slow = f"storable({slow})"
             fast = _finite(writer.temporary(), fast) if code.type == "double" else f"storable({fast})"
@@ -67,25 +70,6 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _children(node: Node) -> tuple[Node, ...]:
-    match node:
-        case Select(_, operand, _) | Has(_, operand, _):
-            return (operand,)
-        case Index(_, operand, index):
-            return (operand, index)
-        case Call(_, _, args):
-            return args
-        case And(_, operands) | Or(_, operands):
-            return operands
-        case Conditional(_, condition, then, otherwise):
-            return (condition, then, otherwise)
-        case ListOf(_, items):
-            return items
-        case MapOf(_, entries):
-            return tuple(part for entry in entries for part in entry)
-    return ()
-
-
 def _check_patterns(node: Node) -> None:
     """A pattern that stands in the file is refused when the file is read, not when the first record comes."""
     if isinstance(node, Call) and node.function == "matches":
@@ -95,5 +79,5 @@ def _check_patterns(node: Node) -> None:
                 pattern(text.value)
             except CelError as error:
                 raise CelSyntaxError(f"{text.value!r} is {error}, expected RE2 syntax", text.offset) from None
-    for child in _children(node):
+    for child in children(node):
         _check_patterns(child)

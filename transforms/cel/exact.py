@@ -1,46 +1,52 @@
-"""Nodes -> a Python expression that follows the specification to the letter: a call of `runtime.py` per operation."""
+"""Nodes -> a Python expression that follows the specification to the letter: a call of an operation per node."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from transforms.cel import functions
-from transforms.cel.constants import Constants
 from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select, This
 
+if TYPE_CHECKING:
+    from transforms.cel.constants import Constants
 
-def exact(node: Node, constants: Constants) -> str:
-    """The record is the variable `r`, always a dict. The expression raises nothing but `CelError`."""
 
-    def operand(node: Node) -> str:
-        return "r" if isinstance(node, This) else write(node)
+class ExactWriter:
+    """The record is the variable `r`, always a dict. What it writes raises nothing but `CelError`."""
 
-    def several(nodes: tuple[Node, ...], prefix: str = "") -> str:
-        return ", ".join(prefix + write(node) for node in nodes)
+    def __init__(self, constants: Constants) -> None:
+        self._constants = constants
 
-    def write(node: Node) -> str:
+    def write(self, node: Node) -> str:
         match node:
             case Literal(_, value):
-                return constants.literal(value)
+                return self._constants.literal(value)
             case This():
                 # A copy: as a value of one of its own fields the record would contain itself.
                 return "{**r}"
             case Select(_, of, name):
-                return f"field({operand(of)}, {ascii(name)})"
+                return f"field({self._operand(of)}, {name!a})"
             case Has(_, of, name):
-                return f"has({operand(of)}, {ascii(name)})"
+                return f"has({self._operand(of)}, {name!a})"
             case Index(_, of, key):
-                return f"index({operand(of)}, {write(key)})"
+                return f"index({self._operand(of)}, {self.write(key)})"
+        return self._compound(node)
+
+    def _compound(self, node: Node) -> str:
+        match node:
             case Call(_, function, args):
-                return f"{functions.ALL[function].runtime}({', '.join(map(operand, args))})"
-            case And(_, operands):
-                return f"and_({several(operands, 'lambda: ')})"
-            case Or(_, operands):
-                return f"or_({several(operands, 'lambda: ')})"
+                return f"{functions.ALL[function].runtime}({', '.join(map(self._operand, args))})"
+            case And(_, operands) | Or(_, operands):
+                name = "and_" if isinstance(node, And) else "or_"
+                return f"{name}({', '.join('lambda: ' + self.write(operand) for operand in operands)})"
             case Conditional(_, condition, then, otherwise):
-                return f"({write(then)} if truth({write(condition)}) else {write(otherwise)})"
+                return f"({self.write(then)} if truth({self.write(condition)}) else {self.write(otherwise)})"
             case ListOf(_, items):
-                return f"[{several(items)}]"
+                return f"[{', '.join(map(self.write, items))}]"
             case MapOf(_, entries):
-                return "make_map(" + ", ".join(f"({write(key)}, {write(value)})" for key, value in entries) + ")"
+                return f"make_map({', '.join(f'({self.write(key)}, {self.write(value)})' for key, value in entries)})"
         raise AssertionError(node)
 
-    return write(node)
+    def _operand(self, node: Node) -> str:
+        """Where a value is only looked at, the record itself will do."""
+        return "r" if isinstance(node, This) else self.write(node)

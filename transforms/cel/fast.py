@@ -9,12 +9,14 @@ Every operand is evaluated once: what is used twice is kept by `:=` in `t1`, `t2
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from transforms.cel import functions, inline
-from transforms.cel.constants import Constants
 from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select, This
 from transforms.cel.runtime import type_name
+
+if TYPE_CHECKING:
+    from transforms.cel.constants import Constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class FastWriter:
     def _select(self, node: Select) -> Code:
         operand = self._operand(node.operand)
         if operand.type not in ("dyn", "map"):
-            return Code(f"field({operand.text}, {ascii(node.field)})", "dyn")
-        return Code(f"{operand.text}[{ascii(node.field)}]", "dyn", plain=operand.plain or operand.text == "r")
+            return Code(f"field({operand.text}, {node.field!a})", "dyn")
+        return Code(f"{operand.text}[{node.field!a}]", "dyn", plain=operand.plain or operand.text == "r")
 
     def _has(self, node: Has) -> Code:
         operand = self._operand(node.operand)
@@ -75,7 +77,9 @@ class FastWriter:
         if operand.text == "r":
             return Code(f"({name} in r)", "bool", plain=True)
         kept = self.temporary()
-        return Code(f"({name} in {kept} if type({kept} := {operand.text}) is dict else has({kept}, {name}))", "bool", plain=True)
+        return Code(
+            f"({name} in {kept} if type({kept} := {operand.text}) is dict else has({kept}, {name}))", "bool", plain=True
+        )
 
     def _index(self, node: Index) -> Code:
         operand, index = self._operand(node.operand), self.write(node.index)

@@ -8,7 +8,7 @@ from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Lit
 from transforms.errors import CelError
 
 
-def fold(node: Node) -> Node:
+def fold(node: Node) -> Node:  # noqa: PLR0911 - one per kind of node
     """The same expression with constants folded. What fails stays as it is: `false && 1 / 0 > 1` is no error."""
     match node:
         case Call(offset, function, args):
@@ -47,7 +47,9 @@ def _call(offset: int, function: str, args: tuple[Node, ...]) -> Node:
 
 def _logic(kind: type[And | Or], decisive: bool, offset: int, operands: tuple[Node, ...]) -> Node:  # noqa: FBT001
     """A decisive constant decides, even where another operand would fail; the other constants say nothing."""
-    constants = [operand.value for operand in operands if isinstance(operand, Literal) and isinstance(operand.value, bool)]
+    constants = [
+        operand.value for operand in operands if isinstance(operand, Literal) and isinstance(operand.value, bool)
+    ]
     if decisive in constants:
         return Literal(offset, decisive)
     rest = tuple(o for o in operands if not (isinstance(o, Literal) and isinstance(o.value, bool)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from transforms.cel import functions
-from transforms.cel.constants import Constants
 from transforms.cel.literals import INT_MAX, INT_MIN
-from transforms.cel.runtime import pattern
+from transforms.cel.text import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from transforms.cel.constants import Constants
 
 Temporary: TypeAlias = "Callable[[], str]"
 Inlined: TypeAlias = "tuple[str, str] | None"
@@ -48,7 +51,7 @@ def call(temporary: Temporary, constants: Constants, function: str, args: Sequen
     return inlined or (f"{exact.runtime}({', '.join(arg.text for arg in args)})", exact.result)
 
 
-def _arithmetic(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:
+def _arithmetic(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:  # noqa: PLR0911 - one per case
     types = {left.type, right.type}
     exact = functions.OPERATORS[sign].runtime
     divides = sign == "/"
@@ -60,7 +63,10 @@ def _arithmetic(temporary: Temporary, sign: str, left: Operand, right: Operand) 
         return f"({left.text} + {right.text})", "string"
     if types == {"int"}:
         kept = temporary()
-        return f"({kept} if {INT_MIN} <= ({kept} := {left.text} {sign} {right.text}) <= {INT_MAX} else add({kept}, 0))", "int"
+        return (
+            f"({kept} if {INT_MIN} <= ({kept} := {left.text} {sign} {right.text}) <= {INT_MAX} else add({kept}, 0))",
+            "int",
+        )
     if types == {"double", "dyn"} and (left.atom or right.atom):
         kept = temporary()
         test = f"type({kept} := {right.text if left.atom else left.text}) is float"
@@ -79,7 +85,7 @@ def _arithmetic(temporary: Temporary, sign: str, left: Operand, right: Operand) 
     return None
 
 
-def _equality(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:
+def _equality(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:  # noqa: PLR0911 - one per case
     types = (left.type, right.type)
     if left.atom and not right.atom:
         left, right = right, left  # equality is symmetric, and only one operand is evaluated
@@ -102,7 +108,7 @@ def _equality(temporary: Temporary, sign: str, left: Operand, right: Operand) ->
     return None
 
 
-def _order(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:
+def _order(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:  # noqa: PLR0911 - one per case
     types = (left.type, right.type)
     exact = functions.OPERATORS[sign].runtime
     if all(kind in _NUMERIC for kind in types):
@@ -130,7 +136,10 @@ def _text(temporary: Temporary, constants: Constants, function: str, args: Seque
         if other.text == "r":
             return f"({value.text} in r)", "bool"
         kept = temporary()
-        return f"({value.text} in {kept} if type({kept} := {other.text}) is dict else in_({value.text}, {kept}))", "bool"
+        return (
+            f"({value.text} in {kept} if type({kept} := {other.text}) is dict else in_({value.text}, {kept}))",
+            "bool",
+        )
     if not other.atom or not isinstance(other.value, str):
         return None
     kept = temporary()

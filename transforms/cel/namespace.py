@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from transforms.cel import conversions, functions, runtime
+from transforms.cel import containers, conversions, functions, runtime, text
 
 _MORE = ("field", "has", "index", "make_map", "and_", "or_", "storable")
-_HOMES = (runtime, conversions)
+_HOMES = (runtime, containers, conversions, text)
 
 
 def _find(name: str) -> Any:

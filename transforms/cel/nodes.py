@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 class Uint(int):
@@ -78,3 +78,15 @@ class ListOf(Node):
 @dataclass(frozen=True, slots=True)
 class MapOf(Node):
     entries: tuple[tuple[Node, Node], ...]
+
+
+def children(node: Node) -> list[Node]:
+    found: list[Node] = []
+    waiting: list[object] = [getattr(node, field.name) for field in fields(node)]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            waiting[:0] = value
+    return found

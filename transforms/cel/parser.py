@@ -53,6 +53,7 @@ _BINARY = {
     "multiplication_mod": "%",
 }
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_END = "$END"
 
 
 @lru_cache(maxsize=1)
@@ -88,17 +89,20 @@ def parse(text: str) -> Node:
 
 def _syntax_error(error: UnexpectedInput, text: str) -> CelSyntaxError:
     if isinstance(error, UnexpectedCharacters):
-        return CelSyntaxError(f"unexpected {text[error.pos_in_stream]!r} in the expression", error.pos_in_stream)
+        offset = error.pos_in_stream or 0
+        return CelSyntaxError(f"unexpected {text[offset]!r} in the expression", offset)
     assert isinstance(error, UnexpectedToken)
     expected = error.accepts or error.expected
     if "IDENT" in expected:
         wanted = "a name" if "INT_LIT" not in expected else "a value (a name, a literal or parentheses)"
     else:
-        closing = [sign for name, sign in (("RPAR", ")"), ("RSQB", "]"), ("RBRACE", "}"), ("COLON", ":")) if name in expected]
+        closing = [
+            sign for name, sign in (("RPAR", ")"), ("RSQB", "]"), ("RBRACE", "}"), ("COLON", ":")) if name in expected
+        ]
         wanted = "an operator or " + (f"'{closing[0]}'" if closing else "the end of the expression")
-    if error.token.type == "$END":
+    if error.token.type == _END:
         return CelSyntaxError(f"the expression ends too early, expected {wanted}", len(text.rstrip()))
-    offset = error.token.start_pos or 0
+    offset = int(error.token.start_pos or 0)
     return CelSyntaxError(f"unexpected {str(error.token)!r} in the expression, expected {wanted}", offset)
 
 
@@ -120,10 +124,14 @@ class _Builder:
     """Walks the parse tree. Rules with one child and no sign of their own are passed through without recursion."""
 
     def build(self, tree: _Tree, depth: int) -> Node:
-        while len(tree.children) == 1 and isinstance(tree.children[0], Tree) and tree.data not in ("list_lit", "map_lit"):
+        while (
+            len(tree.children) == 1 and isinstance(tree.children[0], Tree) and tree.data not in ("list_lit", "map_lit")
+        ):
             tree = tree.children[0]
         if depth > MAX_DEPTH:
-            raise CelSyntaxError(f"the expression is nested too deeply, expected at most {MAX_DEPTH} levels", _start(tree))
+            raise CelSyntaxError(
+                f"the expression is nested too deeply, expected at most {MAX_DEPTH} levels", _start(tree)
+            )
         build = getattr(self, f"_{tree.data}", None)
         assert build is not None, f"the grammar has a rule that this parser does not know: {tree.data}"
         node = build(tree, depth + 1)
@@ -211,11 +219,11 @@ class _Builder:
         return tuple(self.build(child, depth) for child in _trees(lists[0])) if lists else ()
 
     def _ident_arg(self, tree: _Tree, depth: int) -> Node:
-        token = _token(tree)
-        if token == "has":
+        function = _function(tree)
+        if function == "has":
             return self._has(tree, depth)
-        _check(token, method=False)
-        return _call(token, self._arguments(_trees(tree), depth))
+        _check(function, method=False)
+        return _call(function, self._arguments(_trees(tree), depth))
 
     _dot_ident_arg = _ident_arg
 
@@ -245,7 +253,11 @@ def _check(token: Token, *, method: bool) -> None:
     if name in functions.NOT_YET:
         raise CelSyntaxError(f"{name}() is not supported yet", offset)
     close = difflib.get_close_matches(name, [*functions.FUNCTIONS, "has"], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "expected one of " + ", ".join(sorted([*functions.FUNCTIONS, "has"]))
+    hint = (
+        f"did you mean {close[0]!r}?"
+        if close
+        else "expected one of " + ", ".join(sorted([*functions.FUNCTIONS, "has"]))
+    )
     raise CelSyntaxError(f"unknown function {name!r}, {hint}", offset)
 
 

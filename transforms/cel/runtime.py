@@ -6,17 +6,15 @@ raise `CelError` and nothing else, apart from RecursionError for values nested d
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
-
-import re2
+from typing import TYPE_CHECKING, Any
 
 from transforms.cel.literals import INT_MAX, INT_MIN, UINT_MAX
 from transforms.cel.nodes import Uint
 from transforms.errors import CelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _NAMES: dict[type, str] = {
     type(None): "null",
@@ -31,7 +29,7 @@ _NAMES: dict[type, str] = {
 }
 SCALARS = frozenset({bool, int, Uint, float, str, bytes})
 """Types whose values are equal, and ordered, in CEL as in Python, when both are of the same type."""
-_NUMBERS = frozenset({int, Uint, float})
+NUMBERS = frozenset({int, Uint, float})
 _JOINED = frozenset({float, str, bytes, list})
 
 
@@ -39,12 +37,12 @@ def type_name(value: object) -> str:
     return _NAMES[type(value)]
 
 
-def _no_overload(operation: str, *arguments: object) -> CelError:
+def no_overload(operation: str, *arguments: object) -> CelError:
     types = ", ".join(type_name(argument) for argument in arguments)
     return CelError(f"no such overload: {operation}({types})")
 
 
-def _no_operator(sign: str, left: object, right: object) -> CelError:
+def no_operator(sign: str, left: object, right: object) -> CelError:
     return CelError(f"no such overload: {type_name(left)} {sign} {type_name(right)}")
 
 
@@ -72,7 +70,7 @@ def add(left: Any, right: Any) -> Any:
             return left + right
         if kind is Uint:
             return _unsigned(int(left) + int(right))
-    raise _no_operator("+", left, right)
+    raise no_operator("+", left, right)
 
 
 def subtract(left: Any, right: Any) -> Any:
@@ -84,7 +82,7 @@ def subtract(left: Any, right: Any) -> Any:
             return left - right
         if kind is Uint:
             return _unsigned(int(left) - int(right))
-    raise _no_operator("-", left, right)
+    raise no_operator("-", left, right)
 
 
 def multiply(left: Any, right: Any) -> Any:
@@ -96,18 +94,20 @@ def multiply(left: Any, right: Any) -> Any:
             return left * right
         if kind is Uint:
             return _unsigned(int(left) * int(right))
-    raise _no_operator("*", left, right)
+    raise no_operator("*", left, right)
 
 
 def divide(left: Any, right: Any) -> Any:
     """Integers are truncated toward zero; doubles follow IEEE 754, so that 1.0 / 0.0 is infinity."""
     kind = type(left)
-    if kind is not type(right) or kind not in _NUMBERS:
-        raise _no_operator("/", left, right)
+    if kind is not type(right) or kind not in NUMBERS:
+        raise no_operator("/", left, right)
     if kind is float:
         if right != 0.0:
             return left / right
-        return math.nan if left == 0.0 or math.isnan(left) else math.copysign(math.inf, left) * math.copysign(1.0, right)
+        return (
+            math.nan if left == 0.0 or math.isnan(left) else math.copysign(math.inf, left) * math.copysign(1.0, right)
+        )
     if right == 0:
         raise CelError("division by zero")
     quotient = abs(int(left)) // abs(int(right))
@@ -120,7 +120,7 @@ def modulo(left: Any, right: Any) -> Any:
     """The sign is that of the dividend; doubles have no modulo in CEL."""
     kind = type(left)
     if kind is not type(right) or (kind is not int and kind is not Uint):
-        raise _no_operator("%", left, right)
+        raise no_operator("%", left, right)
     if right == 0:
         raise CelError("modulus by zero")
     remainder = abs(int(left)) % abs(int(right))
@@ -134,7 +134,7 @@ def negate(value: Any) -> Any:
         return _integer(-value)
     if type(value) is float:
         return -value
-    raise _no_overload("-", value)
+    raise no_overload("-", value)
 
 
 # Comparison
@@ -144,12 +144,14 @@ def eq(left: Any, right: Any) -> bool:
     """Numbers by value across their types, everything else only within a type; a bool is not a number."""
     kind, other = type(left), type(right)
     if kind is not other:
-        return kind in _NUMBERS and other in _NUMBERS and bool(left == right)
+        return kind in NUMBERS and other in NUMBERS and bool(left == right)
     if kind is list:
         # Not `left == right`: Python takes two NaN of the same identity, and 1 and true, as equal.
         return len(left) == len(right) and all(map(eq, left, right))
     if kind is dict:
-        return len(left) == len(right) and all(has_key(right, key) and eq(value, right[key]) for key, value in left.items())
+        return len(left) == len(right) and all(
+            has_key(right, key) and eq(value, right[key]) for key, value in left.items()
+        )
     return bool(left == right)
 
 
@@ -159,8 +161,8 @@ def ne(left: Any, right: Any) -> bool:
 
 def _check_order(sign: str, left: Any, right: Any) -> None:
     kind, other = type(left), type(right)
-    if not ((kind is other and kind in SCALARS) or (kind in _NUMBERS and other in _NUMBERS)):
-        raise _no_operator(sign, left, right)
+    if not ((kind is other and kind in SCALARS) or (kind in NUMBERS and other in NUMBERS)):
+        raise no_operator(sign, left, right)
 
 
 def lt(left: Any, right: Any) -> bool:
@@ -181,6 +183,13 @@ def gt(left: Any, right: Any) -> bool:
 def ge(left: Any, right: Any) -> bool:
     _check_order(">=", left, right)
     return bool(left >= right)
+
+
+def has_key(mapping: dict[Any, Any], key: Any) -> bool:
+    if type(key) is str:
+        return key in mapping
+    # In Python 1 and True are one key, in CEL they are two. Only map literals have keys that are no strings: few.
+    return any(eq(key, candidate) for candidate in mapping)
 
 
 # Logic
@@ -216,129 +225,3 @@ def and_(*operands: Callable[[], Any]) -> bool:
 
 def or_(*operands: Callable[[], Any]) -> bool:
     return _decide(True, operands)
-
-
-# Lists and maps
-
-
-def has_key(mapping: dict[Any, Any], key: Any) -> bool:
-    if type(key) is str:
-        return key in mapping
-    # In Python 1 and True are one key, in CEL they are two. Only map literals have keys that are no strings: few.
-    return any(eq(key, candidate) for candidate in mapping)
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
-
-
-def field(operand: Any, name: str) -> Any:
-    if type(operand) is not dict:
-        raise CelError(f"no such overload: {type_name(operand)} has no field {_quoted(name)}")
-    if name not in operand:
-        raise CelError(f"no such field: {_quoted(name)}")
-    return operand[name]
-
-
-def has(operand: Any, name: str) -> bool:
-    if type(operand) is not dict:
-        raise CelError(f"no such overload: has({_quoted(name)}) of {type_name(operand)}")
-    return name in operand
-
-
-def index(operand: Any, key: Any) -> Any:
-    if type(operand) is list:
-        if type(key) not in _NUMBERS:
-            raise CelError(f"no such overload: list[{type_name(key)}]")
-        if key != key or key in (math.inf, -math.inf) or key != int(key) or not 0 <= key < len(operand):  # noqa: PLR0124 - NaN
-            raise CelError("index out of range")
-        return operand[int(key)]
-    if type(operand) is dict:
-        for candidate, value in operand.items():
-            if eq(candidate, key):
-                return value
-        raise CelError("no such key")
-    raise CelError(f"no such overload: {type_name(operand)}[{type_name(key)}]")
-
-
-def in_(value: Any, collection: Any) -> bool:
-    if type(collection) is list:
-        return any(eq(value, item) for item in collection)
-    if type(collection) is dict:
-        return has_key(collection, value)
-    raise _no_operator("in", value, collection)
-
-
-def make_map(*entries: tuple[Any, Any]) -> dict[Any, Any]:
-    """A map literal. Keys are bool, int, uint or string, each at most once."""
-    result: dict[Any, Any] = {}
-    for key, value in entries:
-        if type(key) not in (bool, int, Uint, str):
-            raise CelError(f"no such overload: {type_name(key)} as a key of a map")
-        if key in result:
-            raise CelError("repeated key in a map")
-        result[key] = value
-    return result
-
-
-def size(value: Any) -> int:
-    if type(value) in (str, bytes, list, dict):
-        return len(value)
-    raise _no_overload("size", value)
-
-
-# Strings
-
-
-@lru_cache(maxsize=256)
-def pattern(text: str) -> Callable[[str], Any]:
-    """The search function of a regular expression. RE2 takes time linear in the text, whatever the pattern is."""
-    try:
-        options = re2.Options()
-        options.log_errors = False
-        return re2.compile(text, options).search  # type: ignore[no-any-return]
-    except re2.error as error:
-        raise CelError("not a regular expression") from error
-
-
-def matches(value: Any, text: Any) -> bool:
-    if type(value) is not str or type(text) is not str:
-        raise _no_overload("matches", value, text)
-    return pattern(text)(value) is not None
-
-
-def contains(value: Any, part: Any) -> bool:
-    if type(value) is not str or type(part) is not str:
-        raise _no_overload("contains", value, part)
-    return part in value
-
-
-def starts_with(value: Any, part: Any) -> bool:
-    if type(value) is not str or type(part) is not str:
-        raise _no_overload("startsWith", value, part)
-    return value.startswith(part)
-
-
-def ends_with(value: Any, part: Any) -> bool:
-    if type(value) is not str or type(part) is not str:
-        raise _no_overload("endsWith", value, part)
-    return value.endswith(part)
-
-
-def storable(value: Any) -> Any:
-    """The value itself, if JSON can hold it; orjson would write NaN and infinity as null, which is another value."""
-    kind = type(value)
-    if kind is float:
-        if not math.isfinite(value):
-            raise CelError("the result is not a finite number, which JSON cannot hold")
-    elif kind is bytes:
-        raise CelError("the result is bytes, which JSON cannot hold, expected a string")
-    elif kind is list:
-        for item in value:
-            storable(item)
-    elif kind is dict:
-        for key, item in value.items():
-            if type(key) is not str:
-                raise CelError(f"the result is a map with a key of type {type_name(key)}, expected string keys for JSON")
-            storable(item)
-    return value

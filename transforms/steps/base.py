@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from transforms.cel import Constants, compile_expression
-from transforms.code import Code
 from transforms.errors import CelSyntaxError
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 def _as_text(value: object) -> object:

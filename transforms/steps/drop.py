@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.code import Code
 from transforms.steps.base import Example, FieldName, Step
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class DropStep(Step):
@@ -21,5 +23,5 @@ class DropStep(Step):
     drop: Annotated[list[FieldName], Field(min_length=1)]
 
     def emit(self, code: Code) -> None:
-        code.write(*(f"r.pop({ascii(name)}, None)" for name in self.drop))
+        code.write(*(f"r.pop({name!a}, None)" for name in self.drop))
         code.changed = True

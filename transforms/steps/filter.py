@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from transforms.code import Code
 from transforms.steps.base import Condition, Example, Step
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class FilterStep(Step):
-    summary: ClassVar = "Keeps the records for which the expression is true; the others yield no output, and are counted."
+    summary: ClassVar = (
+        "Keeps the records for which the expression is true; the others yield no output, and are counted."
+    )
     example: ClassVar = Example(
         yaml='filter: status != "cancelled" && amount > 0.0',
         inputs=[

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.code import Code
 from transforms.steps.base import Example, FieldName, Step
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class KeepStep(Step):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.code import Code
 from transforms.steps.base import Example, FieldName, Step
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class RenameStep(Step):
-    summary: ClassVar = (
-        "Renames fields, all at once; a missing one is an error. A renamed field stands last and replaces one of its new name."
-    )
+    summary: ClassVar = "Renames fields, all at once; a missing one is an error. Renamed fields stand last, and replace those of the name."
     example: ClassVar = Example(
         yaml="rename: {user: customer}",
         inputs=[{"user": "u1", "id": 1}, {"id": 2}],
@@ -26,6 +26,6 @@ class RenameStep(Step):
     def emit(self, code: Code) -> None:
         # All values are taken before one is put back, so that {a: b, b: a} swaps.
         for number, old in enumerate(self.rename):
-            code.attempt([f"v{number} = r.pop({ascii(old)})"], [f"v{number} = take(r, {ascii(old)})"])
-        code.write(*(f"r[{ascii(new)}] = v{number}" for number, new in enumerate(self.rename.values())))
+            code.attempt([f"v{number} = r.pop({old!a})"], [f"v{number} = take(r, {old!a})"])
+        code.write(*(f"r[{new!a}] = v{number}" for number, new in enumerate(self.rename.values())))
         code.changed = True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.code import Code
 from transforms.steps.base import Condition, Example, Model, Step, TopicName
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class Route(Model):
@@ -16,7 +18,9 @@ class Route(Model):
 
 
 class RouteStep(Step):
-    summary: ClassVar = "Sends a record to the topic of the first condition that is true, else to the default or the sink."
+    summary: ClassVar = (
+        "Sends a record to the topic of the first condition that is true, else to the default or the sink."
+    )
     example: ClassVar = Example(
         yaml="route: [{when: amount > 1000.0, to: large}, {when: amount < 0, to: odd}]",
         inputs=[{"amount": 2000.5}, {"amount": -1}, {"amount": 10}, {"amount": None}],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.code import Code
 from transforms.steps.base import Example, FieldName, Step, Value
+
+if TYPE_CHECKING:
+    from transforms.code import Code
 
 
 class SetStep(Step):
@@ -24,5 +26,5 @@ class SetStep(Step):
     def emit(self, code: Code) -> None:
         values = [(f"v{number}", code.compile(text, "json")) for number, text in enumerate(self.set.values())]
         code.evaluate(values)
-        code.write(*(f"r[{ascii(name)}] = v{number}" for number, name in enumerate(self.set)))
+        code.write(*(f"r[{name!a}] = v{number}" for number, name in enumerate(self.set)))
         code.changed = True
