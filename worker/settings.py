@@ -208,7 +208,7 @@ def masked(settings: Settings) -> list[tuple[str, str, str]]:
     rows = [
         (f"worker.{name}", str(value), "environment" if name in settings.worker.model_fields_set else "default")
         for name, value in settings.worker.model_dump().items()
-        if value is not None
+        if name not in ("group_id", "lineage") and not name.startswith("transaction_")  # shown as the pipeline's below
     ]
     for kind, config in (("consumer", settings.consumer), ("producer", settings.producer)):
         rows += [
@@ -216,12 +216,16 @@ def masked(settings: Settings) -> list[tuple[str, str, str]]:
             for name, value in config.items()
         ]
     limits = settings.transaction
+    pipeline: list[tuple[str, object, object]] = [
+        ("group_id", settings.group_id, settings.worker.group_id),
+        ("lineage", settings.lineage, settings.worker.lineage),
+        ("transaction.records", limits.records, settings.worker.transaction_records),
+        ("transaction.bytes", limits.bytes, settings.worker.transaction_bytes),
+        ("transaction.interval_ms", limits.interval_ms, settings.worker.transaction_interval_ms),
+    ]
     rows += [
-        ("pipeline.name", settings.pipeline, "pipeline file"),
-        ("pipeline.lineage", _plain(settings.lineage), "pipeline file"),
-        ("pipeline.transaction.records", str(limits.records), "pipeline file"),
-        ("pipeline.transaction.bytes", str(limits.bytes), "pipeline file"),
-        ("pipeline.transaction.interval_ms", str(limits.interval_ms), "pipeline file"),
+        (f"pipeline.{name}", _plain(value), "pipeline file" if from_env is None else "environment")
+        for name, value, from_env in pipeline
     ]
     return sorted(rows)
 

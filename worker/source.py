@@ -75,7 +75,9 @@ class Source:
         self._take(self._consumer.consume(1, IDLE_WAIT_S))
         deadline = time.monotonic() + limits.interval_ms / 1000
         while batch and batch.records < records and batch.bytes < limits.bytes:
-            messages = self._consumer.consume(min(CHUNK, records - batch.records), 0)
+            # As many as fit by the average so far, so that a batch of large records does not overshoot its bytes by a whole chunk.
+            fit = (limits.bytes - batch.bytes) // (batch.bytes // batch.records + 1) + 1
+            messages = self._consumer.consume(min(CHUNK, records - batch.records, fit), 0)
             if not messages:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._more_is_waiting():
