@@ -107,9 +107,10 @@ def _cube(x: float) -> float:
     return x * x * x
 
 
-def _amount(chance: float) -> float:
-    """Mostly small, now and then large: 1.00 to about 2,000 with two decimals."""
-    return round(1.0 + 2_000.0 * _cube(chance) * _cube(chance), 2)
+def _amount(chance: float) -> float | int:
+    """Mostly small, now and then large: 1.00 to 2,001.00, with two decimals; one in seven is written without a decimal point."""
+    cents = 100 + int(200_000 * _cube(chance) * _cube(chance))
+    return cents // 100 if cents % 7 == 0 else cents / 100
 
 
 def _spoil_amount(order: dict[str, object], dice: Random) -> None:
