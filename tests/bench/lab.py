@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from devkit import Cluster
 from tests.bench import procfs
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Broker:
 
 @contextmanager
 def broker_for_bench() -> Iterator[Broker]:
-    """The broker that RECKON_TEST_BOOTSTRAP names, else an embedded one of our own."""
-    bootstrap = os.environ["RECKON_TEST_BOOTSTRAP"]
-    yield Broker(bootstrap, procfs.listeners(int(bootstrap.rsplit(":", 1)[1])))
+    """The broker that RECKON_TEST_BOOTSTRAP names, else an embedded one, empty, that goes with the with block."""
+    with ExitStack() as own:
+        bootstrap = os.environ.get("RECKON_TEST_BOOTSTRAP")
+        if bootstrap is None:
+            bootstrap = own.enter_context(Cluster(heap_mb=1024)).bootstrap
+        yield Broker(bootstrap, procfs.listeners(int(bootstrap.rsplit(":", 1)[1])))
