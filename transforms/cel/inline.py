@@ -108,7 +108,7 @@ def _equality(temporary: Temporary, sign: str, left: Operand, right: Operand) ->
     return None
 
 
-def _order(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:  # noqa: PLR0911 - one per case
+def _order(temporary: Temporary, sign: str, left: Operand, right: Operand) -> Inlined:
     types = (left.type, right.type)
     exact = functions.OPERATORS[sign].runtime
     if all(kind in _NUMERIC for kind in types):
@@ -128,7 +128,7 @@ def _order(temporary: Temporary, sign: str, left: Operand, right: Operand) -> In
     return None
 
 
-def _text(temporary: Temporary, constants: Constants, function: str, args: Sequence[Operand]) -> Inlined:
+def _text(temporary: Temporary, constants: Constants, function: str, args: Sequence[Operand]) -> Inlined:  # noqa: PLR0911 - one per case
     value, other = args
     if function == "in":
         if value.type != "string" or not value.atom or other.type not in ("dyn", "map"):

@@ -219,7 +219,7 @@ class _Builder:
         return tuple(self.build(child, depth) for child in _trees(lists[0])) if lists else ()
 
     def _ident_arg(self, tree: _Tree, depth: int) -> Node:
-        function = _function(tree)
+        function = _token(tree)
         if function == "has":
             return self._has(tree, depth)
         _check(function, method=False)
