@@ -68,6 +68,8 @@ class Receipt:
     def decode(cls, value: bytes) -> Receipt:
         """The receipt in a record's value; ValueError, KeyError or TypeError where it is none of this schema."""
         fields = orjson.loads(value)
+        if not isinstance(fields, dict):
+            raise TypeError(f"receipt is a {type(fields).__name__}, an object was expected")
         if fields.get("schema") != SCHEMA:
             raise ValueError(f"receipt of schema {fields.get('schema')}, {SCHEMA} was expected")
         partitions = tuple(

@@ -168,7 +168,8 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
             origins[f"{kind}.{name}"] = "pinned"
         return config
 
-    kip848 = _plain({**spec.kafka, **spec.consumer, **_from_env("CONSUMER_")}.get("group.protocol", "")) == "consumer"
+    given = {**spec.kafka, **spec.consumer, **_from_env("KAFKA_"), **_from_env("CONSUMER_")}
+    kip848 = _plain(given.get("group.protocol", "")) == "consumer"
     consumer = client(
         "consumer",
         _CONSUMER_DEFAULTS | ({} if kip848 else _CLASSIC_DEFAULTS),

@@ -108,9 +108,10 @@ class TransactionalProducer:
         rest = iter(messages)
         for message in rest:
             try:
-                produce(*message)
-            except BufferError:
-                self._produce_when_there_is_room(message)
+                try:
+                    produce(*message)
+                except BufferError:
+                    self._produce_when_there_is_room(message)
             except KafkaException as exception:
                 # The iterator knows where we are: an index counted along would cost every record.
                 index = len(messages) - rest.__length_hint__() - 1  # type: ignore[attr-defined]

@@ -1,0 +1,538 @@
+"""The transactional producer against a fake client: which calls, with which arguments, in which order, and what surfaces."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error
+from worker.errors import BrokerUnreachableError, Outcome, TransactionError, UndeliverableError
+from worker.transaction import SLOW_COMMIT_S, UNSURE_S, CommitUnknownError, TransactionalProducer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from worker.lineage import Message
+
+OFFSETS = [TopicPartition("in", 0, 7)]
+METADATA = b"metadata"
+COMMIT = ["send_offsets_to_transaction", "commit_transaction"]
+CONFIG = {"transactional.id": "orders-a", "bootstrap.servers": "127.0.0.1:1"}
+
+
+class Clock:
+    """Time that only moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("worker.transaction.time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.install(monkeypatch)
+    return cluster
+
+
+def opened(cluster: FakeCluster) -> TransactionalProducer:
+    """A producer inside a transaction, with the calls so far forgotten."""
+    producer = TransactionalProducer(CONFIG, cluster.watchdog)
+    producer.open()
+    producer.begin()
+    cluster.calls.clear()
+    cluster.guards.clear()
+    return producer
+
+
+def record(value: bytes = b"v", topic: str = "out") -> Message:
+    return (topic, value, b"k", -1, None, None, 5, None)
+
+
+def queue(cluster: FakeCluster) -> FakeProducer:
+    return cluster.producers[-1]
+
+
+def test_t6_open_fences_the_predecessor_with_the_same_id_each_time(cluster: FakeCluster) -> None:
+    """Every open makes a client with our transactional.id and initialises it before anything else is done with it."""
+    producer = TransactionalProducer(CONFIG, cluster.watchdog)
+
+    producer.open()
+    producer.open()
+
+    made = [("Producer", "orders-a"), ("init_transactions", -1)]
+    assert [*made, ("purge",), ("flush", 5.0), *made] == cluster.calls
+    assert producer.transactional_id == "orders-a"
+
+
+def test_a_transaction_in_order(cluster: FakeCluster) -> None:
+    """Records, then offsets, then everything is delivered, then the commit; only then are outputs and offsets visible."""
+    producer = opened(cluster)
+
+    refused = producer.produce([record(b"1"), record(b"2")])
+    assert (refused, cluster.visible, cluster.offsets) == ({}, {}, {})
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.calls == [
+        ("produce", "out", b"1"),
+        ("produce", "out", b"2"),
+        ("poll", 0),
+        ("send_offsets_to_transaction", {("in", 0): 7}, METADATA, -1),
+        ("flush", 1.0),
+        ("commit_transaction", -1),
+        ("poll", 0),
+    ]
+    assert cluster.visible == {"out": [(b"1", b"k", 5, None), (b"2", b"k", 5, None)]}
+    assert cluster.offsets == {("in", 0): 7}
+
+
+RUNS: dict[str, Callable[[TransactionalProducer], object]] = {
+    "init_transactions": lambda producer: producer.open(),
+    "begin_transaction": lambda producer: producer.begin(),
+    "send_offsets_to_transaction": lambda producer: producer.commit(OFFSETS, METADATA),
+    "commit_transaction": lambda producer: producer.commit(OFFSETS, METADATA),
+    "abort_transaction": lambda producer: producer.abort(),
+}
+
+
+@pytest.mark.parametrize("operation", RUNS)
+def test_e1_a_retriable_error_means_the_same_call_again(cluster: FakeCluster, operation: str) -> None:
+    """Twice retriable, then done: three calls with identical arguments, each -1 where there is a timeout (E4, E5), no other call."""
+    producer = opened(cluster)
+    cluster.failures[operation].extend([failure(KafkaError._TIMED_OUT, "retriable")] * 2)
+
+    RUNS[operation](producer)
+
+    calls = [call for call in cluster.calls if call[0] == operation]
+    assert [calls[0]] * 3 == calls
+    if operation != "begin_transaction":
+        assert calls[0][-1] == -1
+    assert ("abort_transaction" in cluster.names()) is (operation == "abort_transaction")
+
+
+@pytest.mark.parametrize("operation", RUNS)
+def test_e5_the_watchdog_guards_every_call(cluster: FakeCluster, operation: str) -> None:
+    """A call without a timeout of its own is guarded under its own name, and not after it came back."""
+    producer = opened(cluster)
+
+    RUNS[operation](producer)
+
+    assert [operation] == [guard for name, guard in cluster.guards if name == operation]
+    assert cluster.watchdog.guarding is None
+    assert cluster.watchdog._call is None
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (failure(KafkaError._TIMED_OUT, "txn_requires_abort"), Outcome.ABORT),
+        (failure(KafkaError.INVALID_TXN_STATE, "fatal"), Outcome.RECREATE),
+        (failure(KafkaError._FENCED, "fatal"), Outcome.FENCED),
+        (failure(KafkaError.UNKNOWN), Outcome.FATAL),
+    ],
+    ids=lambda value: value.name if isinstance(value, Outcome) else "",
+)
+def test_e1_other_errors_surface_at_once_with_what_to_do(
+    cluster: FakeCluster, error: BaseException, outcome: Outcome
+) -> None:
+    """send_offsets_to_transaction is not called again and commit_transaction is not called at all."""
+    producer = opened(cluster)
+    cluster.failures["send_offsets_to_transaction"].append(error)
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert (outcome, "send_offsets_to_transaction") == (raised.value.outcome, raised.value.operation)
+    assert cluster.names() == ["send_offsets_to_transaction"]
+
+
+def test_e4_commit_timeout_is_called_again(cluster: FakeCluster) -> None:
+    """A commit that timed out is resumed by the same call until it is done, and never turned into an abort."""
+    producer = opened(cluster)
+    cluster.failures["commit_transaction"].extend([failure(KafkaError._TIMED_OUT, "retriable")] * 3)
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.names("poll", "flush") == [COMMIT[0], *[COMMIT[1]] * 4]
+    assert cluster.offsets == {("in", 0): 7}
+
+
+def test_e4_send_offsets_is_retried_with_identical_arguments(cluster: FakeCluster) -> None:
+    """Not resumable: the very same offsets and group metadata again, once per failure."""
+    producer = opened(cluster)
+    cluster.failures[COMMIT[0]].append(failure(KafkaError._TIMED_OUT, "retriable"))
+
+    producer.commit(OFFSETS, METADATA)
+
+    sent = (COMMIT[0], {("in", 0): 7}, METADATA, -1)
+    assert [call for call in cluster.calls if call[0] == COMMIT[0]] == [sent, sent]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failure(KafkaError.UNKNOWN),
+        failure(9999),
+        failure(KafkaError.UNKNOWN, "fatal"),
+        failure(KafkaError._FENCED, "fatal"),
+        failure(KafkaError.INVALID_TXN_STATE, "txn_requires_abort"),
+    ],
+    ids=["unknown", "unheard of", "fatal", "fenced", "abortable"],
+)
+def test_e6_an_error_of_the_commit_is_never_taken_for_success(cluster: FakeCluster, error: BaseException) -> None:
+    """Whatever is not retriable leaves the outcome unknown, with the cause; nothing is aborted or sent again."""
+    producer = opened(cluster)
+    cluster.failures[COMMIT[1]].append(error)
+
+    with pytest.raises(CommitUnknownError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert raised.value.cause.error is error.args[0]
+    assert cluster.names("flush") == COMMIT
+
+
+def test_e7_a_full_queue_is_polled_and_the_same_record_produced_again(cluster: FakeCluster) -> None:
+    """BufferError twice for the second record: it is neither skipped nor overtaken by the third."""
+    producer = opened(cluster)
+    cluster.failures["produce"].extend([None, BufferError(), BufferError()])
+
+    assert producer.produce([record(b"1"), record(b"2"), record(b"3")]) == {}
+
+    assert cluster.calls == [
+        ("produce", "out", b"1"),
+        ("produce", "out", b"2"),
+        ("poll", 0.05),
+        ("produce", "out", b"2"),
+        ("poll", 0.05),
+        ("produce", "out", b"2"),
+        ("produce", "out", b"3"),
+        ("poll", 0),
+    ]
+    assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"2", b"3"]
+
+
+def test_e7_a_transaction_that_fails_while_the_queue_is_full_aborts(cluster: FakeCluster) -> None:
+    """The client's refusal after a BufferError is treated as any other: no raw exception of the client escapes."""
+    producer = opened(cluster)
+    cluster.failures["produce"].extend([BufferError(), failure(KafkaError._FATAL)])
+
+    with pytest.raises(TransactionError) as raised:
+        producer.produce([record()])
+
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce")
+
+
+def test_e8_a_record_refused_after_the_queue_was_full_is_named(cluster: FakeCluster) -> None:
+    """The index is that of the record that waited for room, and the rest is produced."""
+    producer = opened(cluster)
+    cluster.failures["produce"].extend([None, BufferError(), failure(KafkaError.MSG_SIZE_TOO_LARGE)])
+
+    assert producer.produce([record(b"1"), record(b"2"), record(b"3")]) == {1: "MSG_SIZE_TOO_LARGE: made by a test"}
+    assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"3"]
+
+
+def test_e7_a_failed_delivery_surfaces_at_commit(cluster: FakeCluster) -> None:
+    """The batch is to be aborted, and commit_transaction is not called."""
+    producer = opened(cluster)
+    cluster.refuses = lambda _topic, _value: kafka_error(KafkaError._MSG_TIMED_OUT)
+    producer.produce([record()])
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "deliver")
+    assert "commit_transaction" not in cluster.names()
+    assert (cluster.visible, cluster.offsets) == ({}, {})
+
+
+def test_e7_a_delivery_that_failed_before_the_commit_surfaces_at_commit(cluster: FakeCluster) -> None:
+    """A report served by a poll between the records counts as well, though the queue is empty by then."""
+    producer = opened(cluster)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert raised.value.outcome is Outcome.ABORT
+    assert cluster.names() == ["send_offsets_to_transaction"]
+
+
+def test_e7_commit_waits_until_everything_is_delivered(cluster: FakeCluster) -> None:
+    """Flush is called as often as it takes, under the watchdog's guard."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    queue(cluster).stuck = 3
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert [guard for name, guard in cluster.guards if name == "flush"] == ["flush"] * 4
+    assert cluster.names("produce", "poll")[-1] == "commit_transaction"
+
+
+def test_e7_the_failures_of_an_aborted_batch_are_forgotten(cluster: FakeCluster) -> None:
+    """After the abort the next transaction commits."""
+    producer = opened(cluster)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
+
+    producer.abort()
+    producer.begin()
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.offsets == {("in", 0): 7}
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._INVALID_DIFFERENT_RECORD]
+)
+def test_e7_purge_reports_are_ignored(cluster: FakeCluster, code: int) -> None:
+    """They say that we threw a record away ourselves, or that another record is at fault, which reports for itself."""
+    producer = opened(cluster)
+    queue(cluster).on_delivery(kafka_error(code), None)
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.offsets == {("in", 0): 7}
+
+
+def test_e8_the_client_refuses_records_by_index(cluster: FakeCluster) -> None:
+    """Each refused record is named by its index with the reason; the others are produced."""
+    producer = opened(cluster)
+    cluster.failures["produce"].extend(
+        [failure(KafkaError.MSG_SIZE_TOO_LARGE), None, failure(KafkaError._UNKNOWN_PARTITION), None]
+    )
+
+    refused = producer.produce([record(b"%d" % n) for n in range(4)])
+
+    assert refused == {0: "MSG_SIZE_TOO_LARGE: made by a test", 2: "_UNKNOWN_PARTITION: made by a test"}
+    assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"3"]
+
+
+def test_e8_another_refusal_of_the_client_aborts(cluster: FakeCluster) -> None:
+    """When the transaction has failed already, no record is at fault."""
+    producer = opened(cluster)
+    cluster.failures["produce"].append(failure(KafkaError._STATE))
+
+    with pytest.raises(TransactionError) as raised:
+        producer.produce([record()])
+
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce")
+
+
+def test_e8_a_batch_refused_by_the_broker_names_no_record(cluster: FakeCluster) -> None:
+    """Among several delivery failures the one that no retry mends decides; commit_transaction is not called."""
+    producer = opened(cluster)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
+    queue(cluster).on_delivery(kafka_error(KafkaError.INVALID_RECORD, reason="no key"), None)
+
+    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key$") as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert raised.value.reasons == {}
+    assert cluster.names() == ["send_offsets_to_transaction"]
+
+
+def test_e8_one_by_one_finds_the_record_at_fault(cluster: FakeCluster) -> None:
+    """Every record is delivered by itself; the first refused one is named and nothing is produced after it."""
+    producer = opened(cluster)
+    cluster.refuses = lambda _topic, value: kafka_error(KafkaError.INVALID_RECORD) if value == b"bad" else None
+
+    refused = producer.produce_one_by_one([record(b"1"), record(b"bad"), record(b"3")])
+
+    assert refused == {1: "INVALID_RECORD: made by a test"}
+    assert cluster.names("poll") == ["produce", "flush", "produce", "flush"]
+
+
+def test_e8_one_by_one_also_names_what_the_client_refuses(cluster: FakeCluster) -> None:
+    """The index counts within all records, not within the single one at hand."""
+    producer = opened(cluster)
+    cluster.failures["produce"].extend([None, failure(KafkaError.MSG_SIZE_TOO_LARGE)])
+
+    refused = producer.produce_one_by_one([record(b"1"), record(b"2"), record(b"3")])
+
+    assert refused == {1: "MSG_SIZE_TOO_LARGE: made by a test"}
+    assert producer.produce_one_by_one([record(b"4")]) == {}
+
+
+def test_e11_flush_comes_before_the_abort(cluster: FakeCluster) -> None:
+    """Nothing is on its way when abort_transaction is called, and nothing is purged where the flush was enough."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    cluster.calls.clear()
+
+    producer.abort()
+
+    assert cluster.calls == [("flush", 5.0), ("abort_transaction", -1), ("flush", 5.0)]
+    assert cluster.visible == {}
+
+
+def test_e11_what_cannot_be_delivered_in_time_is_purged_before_the_abort(cluster: FakeCluster) -> None:
+    """Purge only when the flush left something, and its reports are awaited; they do not fail the next transaction."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    queue(cluster).stuck = 1
+    cluster.calls.clear()
+
+    producer.abort()
+    producer.begin()
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.names("poll") == [
+        "flush",
+        "purge",
+        "flush",
+        "abort_transaction",
+        "flush",
+        "begin_transaction",
+        *COMMIT,
+    ]
+    assert cluster.visible == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (failure(KafkaError._TIMED_OUT, "txn_requires_abort"), Outcome.RECREATE),
+        (failure(KafkaError.INVALID_TXN_STATE, "fatal"), Outcome.RECREATE),
+        (failure(KafkaError._FENCED, "fatal"), Outcome.FENCED),
+        (failure(KafkaError.UNKNOWN), Outcome.FATAL),
+    ],
+    ids=["abortable", "fatal", "fenced", "unknown"],
+)
+def test_e2_an_abort_that_fails_asks_for_another_producer(
+    cluster: FakeCluster, error: BaseException, outcome: Outcome
+) -> None:
+    """An abort cannot be answered by an abort: that would go on for ever."""
+    producer = opened(cluster)
+    cluster.failures["abort_transaction"].append(error)
+
+    with pytest.raises(TransactionError) as raised:
+        producer.abort()
+
+    assert (outcome, "abort_transaction") == (raised.value.outcome, raised.value.operation)
+
+
+FRESH = ["purge", "flush", "Producer", "init_transactions", "begin_transaction"]
+
+
+def begun_after(cluster: FakeCluster, producer: TransactionalProducer) -> list[str]:
+    cluster.calls.clear()
+    producer.begin()
+    return cluster.names()
+
+
+def test_e3_a_smooth_commit_keeps_the_producer(cluster: FakeCluster, clock: Clock) -> None:
+    """A commit that took no longer than usual is followed by the same producer, again and again."""
+    producer = opened(cluster)
+    cluster.failures[COMMIT[1]].extend([lambda: clock.passes(SLOW_COMMIT_S)] * 2)
+
+    producer.commit(OFFSETS, METADATA)
+    assert begun_after(cluster, producer) == ["begin_transaction"]
+    producer.commit(OFFSETS, METADATA)
+    assert begun_after(cluster, producer) == ["begin_transaction"]
+
+
+def test_e3_a_slow_commit_is_followed_by_a_fresh_producer(cluster: FakeCluster, clock: Clock) -> None:
+    """Its EndTxn may be in the network twice: the next transaction gets a new epoch. Only the next one."""
+    producer = opened(cluster)
+    cluster.failures[COMMIT[1]].append(lambda: clock.passes(SLOW_COMMIT_S + 0.01))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == FRESH
+    producer.commit(OFFSETS, METADATA)
+    assert begun_after(cluster, producer) == ["begin_transaction"]
+
+
+def test_e3_a_commit_called_twice_is_followed_by_a_fresh_producer(cluster: FakeCluster, clock: Clock) -> None:
+    """However quick it was."""
+    assert clock.now == 1000
+    producer = opened(cluster)
+    cluster.failures[COMMIT[1]].append(failure(KafkaError._TIMED_OUT, "retriable"))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == FRESH
+
+
+@pytest.mark.parametrize(("age", "calls"), [(UNSURE_S - 0.1, FRESH), (UNSURE_S, FRESH[-1:])], ids=["recent", "old"])
+def test_e3_a_broken_connection_is_followed_by_a_fresh_producer(
+    cluster: FakeCluster, clock: Clock, age: float, calls: list[str]
+) -> None:
+    """librdkafka tells of a broker's error once in 30 s: within that time the connection is not trusted, afterwards it is."""
+    producer = opened(cluster)
+    queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT))
+    clock.passes(age)
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == calls
+
+
+def test_e3_an_error_of_the_connection_during_the_commit_counts(cluster: FakeCluster, clock: Clock) -> None:
+    """Its callback is served by the poll after the commit."""
+    assert clock.now == 1000
+    producer = opened(cluster)
+    cluster.failures["poll"].append(lambda: queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT)))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == FRESH
+
+
+def test_e3_errors_of_the_old_producer_do_not_count_for_the_fresh_one(cluster: FakeCluster, clock: Clock) -> None:
+    """The new epoch is what protects: one disturbance makes one fresh producer, not one per transaction for 30 s."""
+    assert clock.now == 1000
+    producer = opened(cluster)
+    queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT))
+    producer.commit(OFFSETS, METADATA)
+    assert begun_after(cluster, producer) == FRESH
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == ["begin_transaction"]
+
+
+def test_a_broker_that_does_not_answer_at_the_start_is_named(cluster: FakeCluster, clock: Clock) -> None:
+    """With a timeout each attempt takes 2 s at most, and the error names the address and the reason."""
+    producer = TransactionalProducer(CONFIG, cluster.watchdog)
+
+    def times_out() -> None:
+        clock.passes(2)
+        raise failure(KafkaError._TIMED_OUT, "retriable")
+
+    cluster.failures["init_transactions"].extend([times_out] * 9)
+
+    with pytest.raises(
+        BrokerUnreachableError, match=r"^no answer from 127\.0\.0\.1:1 to init_transactions: made by a test$"
+    ):
+        producer.open(timeout_s=5)
+
+    assert [call for call in cluster.calls if call[0] == "init_transactions"] == [("init_transactions", 2.0)] * 3
+
+
+def test_close_throws_away_what_is_not_delivered(cluster: FakeCluster) -> None:
+    """Nothing of an open transaction is delivered by closing; closing again does nothing."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    cluster.calls.clear()
+
+    producer.close()
+    producer.close()
+
+    assert cluster.names() == ["purge", "flush"]
+    assert cluster.pending == []
