@@ -24,15 +24,10 @@ QUIET_CORES = 0.15
 def throughput_table(runs: Sequence[Run], unavailable: Mapping[str, str], commit_ms: int) -> Table:
     """One line per engine: medians over its runs that count, and what became of the others."""
     table = Table(title=f"Throughput, commit every {commit_ms} ms", title_justify="left", box=SIMPLE)
-    table.add_column("engine")
-    for heading in (
-        "runs",
-        "1000 records/s\nmin / median / max",
-        "CPU us/record",
-        "max RSS MB",
-        "other cores",
-        "ours is",
-    ):
+    table.add_column("engine", no_wrap=True)
+    table.add_column("runs", justify="right")
+    table.add_column("1000 records/s\nmin / median / max", justify="right", min_width=19)
+    for heading in ("CPU us\n/record", "max RSS\nMB", "other\ncores", "ours is\ntimes it"):
         table.add_column(heading, justify="right")
     at_interval = [run for run in runs if run.commit_ms == commit_ms]
     ours = _rates(run for run in at_interval if run.engine == OURS)
@@ -51,7 +46,7 @@ def throughput_table(runs: Sequence[Run], unavailable: Mapping[str, str], commit
             f"{min(rates) / 1e3:.0f} / {median(rates) / 1e3:.0f} / {max(rates) / 1e3:.0f}",
             f"{median(window.cpu_us_per_record for window in windows):.1f}",
             f"{max(window.max_rss_mb for window in windows)}",
-            f"{median(others):.2f}" + (" noisy" if median(others) > QUIET_CORES else "") if others else "?",
+            f"{median(others):.2f}{' noisy' if median(others) > QUIET_CORES else ''}" if others else "?",
             ratio_text(ours, rates) if engine != OURS else "",
         )
     for engine, reason in unavailable.items():
