@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from devkit.errors import BrokerTimeoutError, DevkitError
 
@@ -25,15 +26,13 @@ _silent.propagate = False  # a broker that is not up yet, or was killed on purpo
 
 def admin_client(bootstrap: str) -> AdminClient:
     """An AdminClient that tries again quickly and writes nothing to stderr."""
-    return AdminClient(
-        {
-            "bootstrap.servers": bootstrap,
-            "reconnect.backoff.ms": 20,
-            "reconnect.backoff.max.ms": 200,
-            "error_cb": lambda _error: None,
-        },
-        logger=_silent,
-    )
+    config: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 200,
+        "error_cb": lambda _error: None,
+    }
+    return AdminClient(config, logger=_silent)
 
 
 def registered_brokers(admin: AdminClient) -> set[int]:
@@ -65,7 +64,7 @@ def _answered(future: Future[Any]) -> bool:
     try:
         future.result()
     except KafkaException as e:
-        return e.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+        return bool(e.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
     return True
 
 

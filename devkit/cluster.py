@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import tempfile
@@ -32,7 +33,8 @@ class Cluster:
     when this process is killed; the brokers never are). `properties` are broker settings over the devkit's own;
     `heap_mb` is the Java heap of each node in MB, 512 for one node and 384 for each of three by default.
 
-    Raises on entering: JavaMissingError, JarsError, PortTakenError, BrokerDiedError, BrokerTimeoutError.
+    Raises on entering: JavaMissingError, JarsError, PortTakenError, BrokerDiedError, BrokerTimeoutError, and DevkitError when
+    `data` is in use or holds another number of nodes.
     """
 
     def __init__(
@@ -96,8 +98,14 @@ class Cluster:
 
     def _folder(self) -> Path:
         if self._data is None:
-            temporary = tempfile.TemporaryDirectory(prefix="reckon-broker-", ignore_cleanup_errors=True)
+            temporary = tempfile.TemporaryDirectory(prefix="reckon-broker-")
             return Path(self._resources.enter_context(temporary))
+        self._data.mkdir(parents=True, exist_ok=True)
+        lock = self._resources.enter_context((self._data / ".lock").open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel frees it when this process ends in any way
+        except BlockingIOError as e:
+            raise DevkitError(f"{self._data} is in use by another running cluster") from e
         found = sorted(path.name for path in self._data.glob("node-*"))
         wanted = [f"node-{n}" for n in range(1, self._count + 1)]
         if found and found != wanted:

@@ -95,14 +95,15 @@ class Node:
     def _await(self, condition: Callable[[], bool], deadline: float) -> None:
         while not condition():
             if not self.alive:
-                raise self._died()
+                raise self.failure()
             if time.monotonic() > deadline:
                 raise BrokerTimeoutError(
                     f"node {self.id} did not answer in time; the end of its log:\n{self.log_tail()}"
                 )
             time.sleep(_POLL)
 
-    def _died(self) -> BrokerDiedError | PortTakenError:
+    def failure(self) -> BrokerDiedError | PortTakenError:
+        """Why the process is gone, as an error to raise."""
         code = self._process.returncode if self._process else None
         tail = self.log_tail()
         for port in self._listeners:

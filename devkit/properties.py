@@ -48,6 +48,10 @@ def node_properties(
         "group.consumer.min.heartbeat.interval.ms": "100",
         # KIP-848 hands partitions over by heartbeats: at the default of 5 s a rebalance takes 10 to 15 s
         "group.consumer.heartbeat.interval.ms": "500",
+        # a killed node is given up after 3 s instead of 9: other nodes then lead its partitions, and it may itself come
+        # back only then, because the controller takes it for a twin until its last session ends
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
         # open transactions of the dead are looked for every second, not every ten
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     }
@@ -56,9 +60,6 @@ def node_properties(
         properties[f"{topic}.replication.factor"] = copies
     for topic in ("transaction.state.log", "share.coordinator.state.topic"):
         properties[f"{topic}.min.isr"] = in_sync
-    if nodes > 1:
-        # a killed node's partitions find new leaders after 3 s instead of 9
-        properties |= {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
     return properties | dict(extra or {})
 
 
