@@ -161,7 +161,7 @@ class Worker(RuleBasedStateMachine):
 def test_every_record_is_committed_exactly_once() -> None:
     """No sequence of deliveries, commits, aborts, rebalances, losses, unknown outcomes and crashes loses or doubles a record."""
     run_state_machine_as_test(
-        Worker, settings=settings(max_examples=120, stateful_step_count=30, deadline=None, database=None)
+        Worker, settings=settings(max_examples=60, stateful_step_count=30, deadline=None, database=None)
     )
 
 
