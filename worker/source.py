@@ -104,7 +104,6 @@ class Source:
         for (topic, partition), offset in offsets.items():
             self.ends_reached.pop((topic, partition), None)  # it is not at its end any more: the event comes again
             target = TopicPartition(topic, partition, offset)
-            self.ends_reached.pop((topic, partition), None)  # comes again when we do
             try:
                 self._consumer.seek(target)
             except KafkaException as exception:
