@@ -102,7 +102,6 @@ class Source:
     def seek(self, offsets: Mapping[Partition, int]) -> None:
         """Read on from these offsets; what was fetched beyond them is thrown away (T2)."""
         for (topic, partition), offset in offsets.items():
-            self.ends_reached.pop((topic, partition), None)  # it is not at its end any more: the event comes again
             target = TopicPartition(topic, partition, offset)
             try:
                 self._consumer.seek(target)
