@@ -103,6 +103,7 @@ class Source:
         """Read on from these offsets; what was fetched beyond them is thrown away (T2)."""
         for (topic, partition), offset in offsets.items():
             target = TopicPartition(topic, partition, offset)
+            self.ends_reached.pop((topic, partition), None)  # comes again when we do
             try:
                 self._consumer.seek(target)
             except KafkaException as exception:

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from tests.unit.worker.fakes import FakeCluster, FakeConsumer, failure, kafka_error, message, settings
+from worker.assignment import committed_offsets, starting_offsets
+from worker.errors import WorkerError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+    from worker.offsets import Partition
+
+A: Partition = ("in", 0)
+B: Partition = ("in", 1)
+C: Partition = ("other", 0)
+
+
+@pytest.fixture(autouse=True)
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Time stands still but for the pauses."""
+    pauses: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append)
+    monkeypatch.setattr("worker.assignment.time", clock)
+    return pauses
+
+
+def cluster(**offsets: int) -> FakeCluster:
+    """Partitions from 3 to 5, 7 to 8, and empty."""
+    found = FakeCluster()
+    found.log = {A: [message(3), message(4)], B: [message(7, partition=1)], C: []}
+    found.offsets = {{"a": A, "b": B, "c": C}[name]: offset for name, offset in offsets.items()}
+    return found
+
+
+def starts(
+    cluster: FakeCluster, *partitions: Partition, start: str = "earliest"
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    consumer = cast("Consumer", FakeConsumer(cluster))
+    return starting_offsets(consumer, partitions, settings(start=start, topics=("in", "other")), cluster.watchdog)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_the_groups_committed_offset_is_the_start(start: str) -> None:
+    """Also where it is 0; nothing is pinned, and the watermarks are not asked for."""
+    kafka = cluster(a=4, b=0)
+
+    assert starts(kafka, A, B, start=start) == ({A: 4, B: 0}, {})
+    assert kafka.names() == ["committed"]
+
+
+def test_without_a_committed_offset_earliest_starts_at_the_beginning() -> None:
+    """The beginning is the low watermark, not 0."""
+    assert starts(cluster(), A, B, C) == ({A: 3, B: 7, C: 0}, {})
+
+
+def test_latest_starts_a_new_group_at_the_end_and_pins_it() -> None:
+    """The end is committed with the first transaction, or a crash before it would skip what came in between."""
+    assert starts(cluster(), A, B, start="latest") == ({A: 5, B: 8}, {A: 5, B: 8})
+
+
+def test_r5_a_new_partition_starts_at_its_beginning_also_with_latest() -> None:
+    """The group has committed something of the topic: so the partition is new and its records were written before discovery.
+
+    Also when the partition that has an offset belongs to another member; another topic is judged for itself.
+    """
+    assert starts(cluster(a=4), B, start="latest") == ({B: 7}, {})
+    assert starts(cluster(a=4), A, B, start="latest") == ({A: 4, B: 7}, {})
+    assert starts(cluster(c=0), A, C, start="latest") == ({A: 5, C: 0}, {A: 5})
+
+
+def test_no_partitions_no_calls() -> None:
+    """Cooperative rebalances often assign nothing."""
+    kafka = cluster()
+
+    assert starts(kafka) == ({}, {})
+    assert kafka.calls == []
+
+
+def test_unstable_offsets_are_waited_for(slept: list[float]) -> None:
+    """A pending transaction of a predecessor, a timeout, a coordinator on the move: asked again until there is an answer."""
+    kafka = cluster(a=4)
+    kafka.failures["committed"].extend(
+        [
+            failure(KafkaError.UNSTABLE_OFFSET_COMMIT),
+            failure(KafkaError._TIMED_OUT),
+            failure(KafkaError.NOT_COORDINATOR, "retriable"),
+        ]
+    )
+
+    assert starts(kafka, A) == ({A: 4}, {})
+    assert kafka.calls == [("committed", 5.0)] * 4
+    assert slept == [0.1] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "operation"),
+    [
+        ("committed", "read committed offsets"),
+        ("get_watermark_offsets", "read watermarks"),
+        ("list_topics", "read metadata"),
+    ],
+)
+def test_patience_ends_before_the_group_loses_it(call: str, operation: str, slept: list[float]) -> None:
+    """After half of max.poll.interval.ms the worker stops with what it wanted and why it did not get it."""
+    kafka = cluster()
+    kafka.failures[call].extend([failure(KafkaError._TIMED_OUT)] * 100)
+    consumer = cast("Consumer", FakeConsumer(kafka))
+
+    with pytest.raises(WorkerError, match=rf"^cannot {operation}: _TIMED_OUT: made by a test$"):
+        starting_offsets(consumer, [A], settings(start="latest", max_poll_interval_ms=2000), kafka.watchdog)
+
+    assert sum(slept) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_fatal_error_is_not_waited_for(slept: list[float]) -> None:
+    """The consumer will never answer again."""
+    kafka = cluster()
+    kafka.failures["committed"].append(failure(KafkaError.FENCED_INSTANCE_ID, "fatal"))
+
+    with pytest.raises(WorkerError, match=r"^cannot read committed offsets: FENCED_INSTANCE_ID: made by a test$"):
+        starts(kafka, A)
+    assert slept == []
+
+
+def test_an_error_of_one_partition_is_an_error_of_the_call() -> None:
+    """Taking it for "nothing committed" would read the partition from its beginning again."""
+
+    class PartitionError:
+        """confluent-kafka's own cannot be made with an error in Python."""
+
+        topic, partition, offset, error = "in", 0, -1001, kafka_error(KafkaError.UNSTABLE_OFFSET_COMMIT)
+
+    answers = [[PartitionError()], [TopicPartition("in", 0, 4)]]
+    consumer = SimpleNamespace(committed=lambda *_: answers.pop(0))
+
+    found = committed_offsets(cast("Consumer", consumer), [A], settings(), FakeCluster().watchdog)
+
+    assert found == {A: 4}
+    assert answers == []
+
+
+def test_partitions_without_a_committed_offset_are_left_out() -> None:
+    """librdkafka's -1001 is no offset."""
+    kafka = cluster(a=4)
+
+    assert committed_offsets(cast("Consumer", FakeConsumer(kafka)), [A, B], settings(), kafka.watchdog) == {A: 4}
