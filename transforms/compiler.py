@@ -34,27 +34,30 @@ _HEAD = """\
 def run(records):
     outputs = []
     failures = []
-    filtered = 0
-    record = skipped = None
+    filtered = []
+    record = None
     append = outputs.append
+    skip = filtered.append
     iterator = iter(records)
     while True:
         try:
             for record in iterator:
                 try:
 """
+# Every record is settled by one operation: its outputs are appended, or itself to `filtered`, or its failure to `failures`.
+# A counter of filtered records would be a little cheaper, but "counted" and "marked as settled" would be two operations.
 # TimeBudgetExceeded comes from a timer, at any bytecode. Inside the inner `try` it is an error like others, except that the
 # record may be settled already. CPython 3.11 also looks for signals at the jump back to `for`, which is outside: then the
 # record is settled, or its failure was just being noted; the loop goes on where it was, as the iterator is kept.
 _TAIL = """\
                 except Exception as error:
-                    if skipped is not record:
+                    if not (filtered and filtered[-1] is record):
                         settle(outputs, failures, record, error)
-            return Result(outputs, failures, filtered)
+            return Result(outputs, failures, len(filtered))
         except TimeBudgetExceeded as error:
             if not (
                 record is None
-                or skipped is record
+                or (filtered and filtered[-1] is record)
                 or (outputs and outputs[-1][5] is record)
                 or (failures and failures[-1].record is record)
             ):
@@ -95,7 +98,7 @@ def _tombstones(spec: Pipeline, code: Code) -> None:
         return  # a copy forwards null like any value
     code.write("if value is None:")
     if spec.tombstones == "drop":
-        code.write("    skipped = record", "    filtered += 1", "    continue")
+        code.write("    skip(record)", "    continue")
         return
     # One operation: an exception from a timer finds all of them or none (rule T5).
     copies = (f"({topic!r}, None, {_KEPT}, {index})," for index, topic in enumerate(spec.topics))

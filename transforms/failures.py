@@ -49,7 +49,8 @@ class Settler:
 
     def _failure(self, record: SourceRecord, error: Exception) -> Failure:
         trace = error.__traceback__
-        found = bisect_right(self._starts, trace.tb_lineno) - 1 if trace is not None else 0
+        # The instructions that end an `except ... as` have no line: 0, and with it the first step, stands for None.
+        found = bisect_right(self._starts, trace.tb_lineno or 0) - 1 if trace is not None else 0
         _, step, line = self._spans[max(found, 0)]
         return Failure(record, *_describe(error, step), step, line)
 

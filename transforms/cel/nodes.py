@@ -32,6 +32,8 @@ class This(Node):
 class Select(Node):
     operand: Node
     field: str
+    bare: bool = False
+    """Written as a name alone: only the parser looks at it, for has()."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ class _Builder:
             return Literal(offset, _CONSTANTS[name])
         if name in functions.RESERVED:
             raise CelSyntaxError(f"{name!r} is a reserved word, expected a field: write this[{name!r}]", offset)
-        return This(offset) if name == "this" else Select(offset, This(offset), name)
+        return This(offset) if name == "this" else Select(offset, This(offset), name, bare=True)
 
     _dot_ident = _ident
 
@@ -236,9 +236,11 @@ class _Builder:
     def _has(self, tree: _Tree, depth: int) -> Node:
         arguments = self._arguments(_trees(tree), depth)
         offset = _start(tree)
-        if len(arguments) != 1 or not isinstance(arguments[0], Select):
+        field = arguments[0] if len(arguments) == 1 else None
+        # A bare name stands for a field of the record, but the specification wants a selection: has(this.name).
+        if not isinstance(field, Select) or field.bare:
             raise CelSyntaxError("has() takes one field, expected has(this.name)", offset)
-        return Has(offset, arguments[0].operand, arguments[0].field)
+        return Has(offset, field.operand, field.field)
 
 
 def _check(token: Token, *, method: bool) -> None:

@@ -30,4 +30,4 @@ class FilterStep(Step):
 
     def emit(self, code: Code) -> None:
         code.evaluate([("keep", code.compile(self.filter, "bool"))])
-        code.write("if not keep:", "    skipped = record", "    filtered += 1", "    continue")
+        code.write("if not keep:", "    skip(record)", "    continue")

@@ -1,0 +1,283 @@
+"""One function per pipeline: what becomes of records, of failures, of tombstones; what timers cannot break."""
+
+from __future__ import annotations
+
+import dis
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from tests.support.records import Record
+from transforms import compiler
+from transforms.compiler import compile_pipeline, digest
+from transforms.errors import TimeBudgetExceeded
+from transforms.spec import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from transforms.records import Result, Transform
+
+ORDERS: list[Any] = [
+    {"filter": 'status != "bad"'},
+    {"set": {"amount_cents": "int(amount * 100.0)"}},
+    {"rename": {"user": "customer"}},
+    {"route": [{"when": "amount_cents > 100000", "to": "large"}]},
+]
+
+
+def pipeline(steps: list[Any], **more: Any) -> Pipeline:
+    return Pipeline.model_validate({"name": "p", "source": {"topics": ["in"]}, "sink": {"topic": "out"}, "steps": steps, **more})
+
+
+def records(*values: object) -> list[Record]:
+    return [Record(value if isinstance(value, bytes) else orjson.dumps(value), offset_=index) for index, value in enumerate(values)]
+
+
+GOOD = {"status": "ok", "amount": 1.5, "user": "u"}
+
+
+def test_output_keeps_key_headers_timestamp() -> None:
+    """An output is (topic, value, key, headers, timestamp, source record, index), all but the value as they came."""
+    headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", None)]
+    record = Record(b'{"a": 1}', key_=None, headers_=headers, timestamp_ms=42)
+    result = compile_pipeline(pipeline([{"set": {"b": "a"}}])).run([record])
+    assert [("out", b'{"a":1,"b":1}', None, headers, 42, record, 0)] == result.outputs
+
+
+def test_every_input_is_accounted_for_in_order() -> None:
+    """Outputs and failures come in the order of the inputs; the rest is counted as filtered."""
+    given = records(GOOD, {"status": "bad"}, {"status": "ok"}, {**GOOD, "amount": 2000.0}, b"{", GOOD)
+    result = compile_pipeline(pipeline(ORDERS)).run(given)
+    assert [("out", 0), ("large", 3), ("out", 5)] == [(output[0], output[5].offset()) for output in result.outputs]
+    assert [2, 4] == [failure.record.offset() for failure in result.failures]
+    assert 1 == result.filtered
+
+
+FAILURES: list[tuple[object, tuple[str, str, str, int]]] = [
+    (b"{", ("DecodeError", "not JSON: unexpected end of data: line 1 column 2 (char 1)", "decode", 0)),
+    (b"", ("DecodeError", "not JSON: Input is a zero-length, empty document: line 1 column 1 (char 0)", "decode", 0)),
+    (b"[]", ("DecodeError", "not a JSON object but an array", "decode", 0)),
+    (b"null", ("DecodeError", "not a JSON object but null", "decode", 0)),
+    (b"1", ("DecodeError", "not a JSON object but a number", "decode", 0)),
+    (b'"x"', ("DecodeError", "not a JSON object but a string", "decode", 0)),
+    (b"true", ("DecodeError", "not a JSON object but a boolean", "decode", 0)),
+    ({}, ("CelError", 'no such field: "status"', "steps[0] filter", 7)),
+    ({"status": "ok"}, ("CelError", 'no such field: "amount"', "steps[1] set", 8)),
+    ({"status": "ok", "amount": "1.5"}, ("CelError", "no such overload: string * double", "steps[1] set", 8)),
+    ({"status": "ok", "amount": 1.5}, ("MissingField", 'no such field: "user"', "steps[2] rename", 0)),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), FAILURES)
+def test_failure_names_step_and_line(value: object, expected: tuple[str, str, str, int]) -> None:
+    """A failure has a class, a message without data of the record, the step, and the step's line where it is known."""
+    transform = compile_pipeline(pipeline(ORDERS), {0: 7, 1: 8, 3: 12})
+    [failure] = transform.run(records(value)).failures
+    assert expected == (failure.error_class, failure.message, failure.step, failure.line)
+
+
+def test_failure_in_route_and_encode() -> None:
+    """A route fails as a step of its own; what cannot be written as JSON fails in the step "encode"."""
+    transform = compile_pipeline(pipeline([{"drop": ["x"]}, {"route": [{"when": "n > 1", "to": "many"}]}]))
+    deep = b'{"n": 1, "deep": ' + b"[" * 500 + b"]" * 500 + b"}"
+    found = [(failure.error_class, failure.step) for failure in transform.run(records({"n": "x"}, deep)).failures]
+    assert [("CelError", "steps[1] route"), ("EncodeError", "encode")] == found
+
+
+def test_recursion_is_a_failure() -> None:
+    """A record nested deeper than Python's stack fails alone."""
+    deep = b'{"a": ' + b"[" * 1000 + b"]" * 1000 + b', "b": ' + b"[" * 1000 + b"]" * 1000 + b"}"
+    result = compile_pipeline(pipeline([{"filter": "a == b || true && a != b"}])).run(records(deep, {"a": 1, "b": 1}))
+    assert [("RecursionError", "the record is nested too deeply")] == [(f.error_class, f.message) for f in result.failures]
+    assert 1 == len(result.outputs)
+
+
+def test_unexpected_errors_do_not_quote_the_record() -> None:
+    """Even where something is broken outside, the failure has the class, and no data."""
+
+    class Broken(Record):
+        def key(self) -> bytes | None:
+            raise KeyError("secret of the record")
+
+    [failure] = compile_pipeline(pipeline(ORDERS)).run([Broken(orjson.dumps(GOOD))]).failures
+    assert ("KeyError", "the step failed in a way that it should not, please report it", "encode") == (
+        failure.error_class,
+        failure.message,
+        failure.step,
+    )
+
+
+def test_tombstones_go_everywhere() -> None:
+    """A delete reaches every topic that the key may have gone to, whatever the steps would say, in the order of the topics."""
+    record = Record(None, headers_=[("h", b"1")])
+    result = compile_pipeline(pipeline(ORDERS)).run([record])
+    expected = [(topic, None, b"key", [("h", b"1")], record.timestamp_ms, record, index) for index, topic in enumerate(["large", "out"])]
+    assert expected == result.outputs
+    assert 0 == result.filtered
+
+
+def test_tombstones_dropped() -> None:
+    """`tombstones: drop` filters them, with steps and without."""
+    for steps in (ORDERS, []):
+        result = compile_pipeline(pipeline(steps, tombstones="drop")).run([Record(None)])
+        assert ([], [], 1) == (result.outputs, result.failures, result.filtered)
+
+
+@pytest.mark.parametrize("value", [b"17", b"not json", b'{"a" :  1.0e0}', None])
+def test_copy_does_not_look_at_values(value: bytes | None) -> None:
+    """Without steps, bytes go through untouched, whatever they are."""
+    result = compile_pipeline(pipeline([])).run([Record(value)])
+    assert [("out", value)] == [output[:2] for output in result.outputs]
+
+
+def test_value_is_untouched_where_no_step_changes_it() -> None:
+    """Filters and routes alone do not rewrite a value: its spaces and its numbers stay as they were."""
+    value = b'{"a" :  1.0e0}'
+    [output] = compile_pipeline(pipeline([{"filter": "a == 1"}, {"route": [{"to": "x"}]}])).run([Record(value)]).outputs
+    assert ("x", value) == output[:2]
+
+
+def test_any_iterable_will_do() -> None:
+    """The worker passes an iterator of a list and watches how far it is; nothing asks for a length."""
+    iterator: Iterator[Record] = iter(records(GOOD, GOOD))
+    assert 2 == len(compile_pipeline(pipeline(ORDERS)).run(iterator).outputs)
+    assert 0 == iterator.__length_hint__()  # type: ignore[attr-defined]
+    assert [] == compile_pipeline(pipeline(ORDERS)).run([]).outputs
+
+
+class Interrupt:
+    """Raises TimeBudgetExceeded before the n-th bytecode of the generated function and of what settles a failure.
+
+    That is finer than CPython, which looks for signals at calls, jumps back and the start of functions only; so one place is
+    left out: between taking the next record and storing it, where no signal can strike and no code could know the record. NOP and
+    RETURN_VALUE cannot raise at all, and no exception handler covers them.
+    """
+
+    FILES = ("<pipeline p>", "failures.py")
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.raised = False
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> Interrupt | None:
+        if not frame.f_code.co_filename.endswith(self.FILES):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and not self.raised:
+            self.left -= 1
+            if self.left < 0 and self.possible(frame):
+                self.raised = True
+                raise TimeBudgetExceeded
+        return self
+
+    @staticmethod
+    def possible(frame: FrameType) -> bool:
+        """Not before the loop: nothing is at hand yet that could have exceeded a budget."""
+        if frame.f_code.co_name != "run":
+            return True
+        for_line = frame.f_code.co_firstlineno + 10
+        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        line = frame.f_lineno or for_line + 1  # what the compiler adds behind an `except ... as` has no line
+        return line >= for_line and name not in ("NOP", "RETURN_VALUE") and not (line == for_line and name == "STORE_FAST")
+
+
+def interrupted(transform: Transform, given: list[Record], at: int) -> tuple[Result, bool]:
+    interrupt = Interrupt(at)
+    previous = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        result = transform.run(given)
+    finally:
+        sys.settrace(previous)
+    return result, interrupt.raised
+
+
+def test_time_budget_at_every_bytecode() -> None:
+    """Rules T5 and E9: wherever a timer strikes, every record is settled once: all its outputs, filtered, or one failure."""
+    transform = compile_pipeline(pipeline(ORDERS))
+    given = [*records(GOOD, {"status": "bad"}, {"status": "ok"}, GOOD), Record(None, offset_=4), *records(b"{")]
+    clean = transform.run(given)
+    outputs_of = {id(record): [o for o in clean.outputs if o[5] is record] for record in given}
+    raised, at = True, 0
+    struck = set()
+    while raised:
+        result, raised = interrupted(transform, given, at)
+        failed = [failure.record for failure in result.failures]
+        with_outputs = list(dict.fromkeys(id(output[5]) for output in result.outputs))
+        assert len(given) == len(failed) + len(with_outputs) + result.filtered, at
+        assert not {id(record) for record in failed} & set(with_outputs), at
+        assert result.outputs == [o for record in given if id(record) in with_outputs for o in outputs_of[id(record)]], at
+        struck |= {given.index(f.record) for f in result.failures if f.error_class == "TimeBudgetExceeded"}  # type: ignore[arg-type]
+        at += 1
+    assert at > 150
+    assert {0, 1, 2, 3, 4, 5} == struck
+
+
+def test_time_budget_message() -> None:
+    """The failure says what happened, not where the timer happened to strike."""
+    transform = compile_pipeline(pipeline([{"filter": "a.matches(b)"}]))
+
+    class Slow(Record):
+        def value(self) -> bytes | None:
+            raise TimeBudgetExceeded
+
+    [failure] = transform.run([Slow(b"{}")]).failures
+    assert ("TimeBudgetExceeded", "the record took longer than its time budget") == (failure.error_class, failure.message)
+
+
+def test_digest_depends_on_what_outputs_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps, sink, tombstones and the compiler's version change the digest; clients, limits, names and sources do not."""
+    base = digest(pipeline(ORDERS))
+    assert base.startswith("sha256:")
+    assert 64 == len(base.removeprefix("sha256:"))
+    same: list[dict[str, Any]] = [
+        {"name": "other"},
+        {"source": {"topics": ["elsewhere"]}},
+        {"lineage": False},
+        {"transaction": {"records": 1}},
+        {"kafka": {"client.id": "x"}},
+        {"dead_letters": {"topic": "dead"}},
+    ]
+    assert {base} == {digest(pipeline(ORDERS, **more)) for more in same}
+    different = [
+        digest(pipeline(ORDERS[1:])),
+        digest(pipeline([*ORDERS[:2], {"drop": ["x"]}, *ORDERS[2:]])),
+        digest(pipeline(ORDERS, sink={"topic": "other"})),
+        digest(pipeline(ORDERS, tombstones="drop")),
+        digest(pipeline([{"set": {"a": "1", "b": "2"}}])),
+        digest(pipeline([{"set": {"b": "2", "a": "1"}}])),
+    ]
+    monkeypatch.setattr(compiler, "COMPILER_VERSION", compiler.COMPILER_VERSION + 1)
+    different.append(digest(pipeline(ORDERS)))
+    assert len({base, *different}) == len(different) + 1
+
+
+def test_digest_and_source_are_the_same_in_another_process() -> None:
+    """No order of a set or a dict of this process gets into the digest or the generated source."""
+    code = (
+        "import json, sys; from transforms.compiler import compile_pipeline; from transforms.spec import Pipeline;"
+        "t = compile_pipeline(Pipeline.model_validate(json.loads(sys.argv[1]))); print(json.dumps([t.digest, t.source, t.topics]))"
+    )
+    spec = pipeline([{"keep": ["status", "amount", "user", "a", "b"]}, *ORDERS])
+    text = spec.model_dump_json()
+    root = Path(__file__).parents[3]
+    found = [
+        json.loads(subprocess.run([sys.executable, "-c", code, text], capture_output=True, check=True, cwd=root, env={"PYTHONHASHSEED": seed}).stdout)
+        for seed in ("1", "2")
+    ]
+    transform = compile_pipeline(spec)
+    assert [[transform.digest, transform.source, list(transform.topics)]] * 2 == found
+
+
+def test_topics() -> None:
+    """Every topic that outputs can reach, sorted; a sink that a default route leaves nothing for is none of them."""
+    assert ("large", "out") == compile_pipeline(pipeline(ORDERS)).topics
+    assert ("x",) == compile_pipeline(pipeline([{"route": [{"to": "x"}]}])).topics
+    assert ("out",) == compile_pipeline(pipeline([])).topics
