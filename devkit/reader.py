@@ -6,17 +6,19 @@ read_uncommitted also the copies of open and aborted transactions.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
 
+from devkit.admin import admin_client
 from devkit.errors import DevkitError
 from devkit.verify import StoredRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from devkit.verify import Partition
 
@@ -24,6 +26,7 @@ REQUEST_TIMEOUT_S = 15.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _CHUNK = 10_000
+_LEVELS = {True: "read_committed", False: "read_uncommitted"}
 
 HeaderList: TypeAlias = "list[tuple[str, str | bytes | None]]"
 
@@ -32,87 +35,94 @@ class ReadError(DevkitError):
     """Something could not be read, or not in time: the message names what."""
 
 
-def partitions_of(bootstrap: str, topics: Iterable[str]) -> list[Partition]:
-    """All partitions of these topics, sorted. ReadError for a topic that does not exist."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    found: list[Partition] = []
-    for topic in topics:
-        metadata = admin.list_topics(topic, timeout=REQUEST_TIMEOUT_S).topics[topic]
-        if metadata.error is not None:
-            raise ReadError(f"topic {topic} on {bootstrap}: {metadata.error}")
-        found += [(topic, number) for number in metadata.partitions]
-    return sorted(found)
+class Reader:
+    """Reads topics and offsets of one cluster. Holds one client for the offsets, so that asking again costs milliseconds."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._admin = admin_client(bootstrap)
+
+    def partitions_of(self, topics: Iterable[str]) -> list[Partition]:
+        """All partitions of these topics, sorted. ReadError for a topic that does not exist."""
+        found: list[Partition] = []
+        for topic in topics:
+            metadata = self._admin.list_topics(topic, timeout=REQUEST_TIMEOUT_S).topics[topic]
+            if metadata.error is not None:
+                raise ReadError(f"topic {topic} on {self._bootstrap}: {metadata.error}")
+            found += [(topic, number) for number in metadata.partitions]
+        return sorted(found)
+
+    def begin_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset that is still in the log, per partition."""
+        return self._list_offsets(partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+
+    def end_offsets(self, partitions: Iterable[Partition], *, committed: bool = True) -> dict[Partition, int]:
+        """The last stable offset per partition, or the high watermark where ``committed`` is False.
+
+        The last stable offset is the first offset of the earliest open transaction; the high watermark where none is open.
+        """
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        return self._list_offsets(partitions, _LATEST, level)
+
+    def _list_offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, level: IsolationLevel
+    ) -> dict[Partition, int]:
+        asked = {TopicPartition(*partition): spec for partition in partitions}
+        if not asked:
+            return {}
+        futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+        return {(tp.topic, tp.partition): future.result(2 * REQUEST_TIMEOUT_S).offset for tp, future in futures.items()}
+
+    def committed_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The group's committed offsets; a partition without one is left out. Joins no group.
+
+        A consumer's call and not the AdminClient's: the latter was seen to crash on a broker that was still making its offsets topic.
+        With read_uncommitted, because otherwise it waits for open transactions that have offsets (UNSTABLE_OFFSET_COMMIT, librdkafka
+        #3265); what it returns is committed all the same.
+        """
+        with _consumer(self._bootstrap, group, "read_uncommitted") as consumer:
+            asked = [TopicPartition(*partition) for partition in partitions]
+            found = consumer.committed(asked, timeout=REQUEST_TIMEOUT_S)
+        for each in found:
+            if each.error is not None:
+                raise ReadError(f"committed offset of group {group}, {each.topic}/{each.partition}: {each.error}")
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def assignment(self, group: str) -> dict[str, frozenset[Partition]]:
+        """Partitions per client.id of a group; empty while the group is not stable."""
+        (future,) = self._admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S).values()
+        description = future.result(2 * REQUEST_TIMEOUT_S)
+        if description.state.name != "STABLE":
+            return {}
+        return {
+            member.client_id: frozenset((tp.topic, tp.partition) for tp in member.assignment.topic_partitions)
+            for member in description.members
+        }
+
+    def read(
+        self,
+        topics: Iterable[str],
+        *,
+        committed: bool = True,
+        starts: Mapping[Partition, int] | None = None,
+        timeout_s: float = 60.0,
+    ) -> list[StoredRecord]:
+        """All records of these topics up to the ends as they are now; of each partition in the order of offsets.
+
+        ``starts``: offsets to begin at instead of the log's beginning, for some or all partitions. ReadError when it takes longer
+        than ``timeout_s`` or the broker reports an error.
+        """
+        partitions = self.partitions_of(topics)
+        begins = self.begin_offsets(partitions) | {p: s for p, s in (starts or {}).items() if p in partitions}
+        ends = {p: end for p, end in self.end_offsets(partitions, committed=committed).items() if end > begins[p]}
+        with _consumer(self._bootstrap, "reckon-verifier", _LEVELS[committed]) as consumer:
+            consumer.assign([TopicPartition(*partition, begins[partition]) for partition in ends])
+            return _read_to(consumer, ends, timeout_s)
 
 
-def begin_offsets(bootstrap: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The first offset that is still in the log, per partition."""
-    return _list_offsets(bootstrap, partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
-
-
-def end_offsets(bootstrap: str, partitions: Iterable[Partition], *, committed: bool = True) -> dict[Partition, int]:
-    """The last stable offset per partition, or the high watermark where ``committed`` is False.
-
-    The last stable offset is the first offset of the earliest open transaction; the high watermark where none is open.
-    """
-    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    return _list_offsets(bootstrap, partitions, _LATEST, level)
-
-
-def _list_offsets(
-    bootstrap: str, partitions: Iterable[Partition], spec: OffsetSpec, level: IsolationLevel
-) -> dict[Partition, int]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = {TopicPartition(*partition): spec for partition in partitions}
-    if not asked:
-        return {}
-    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
-    return {(tp.topic, tp.partition): future.result().offset for tp, future in futures.items()}
-
-
-def committed_offsets(bootstrap: str, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The group's committed offsets; a partition without one is left out. Joins no group.
-
-    A consumer's call and not the AdminClient's: the latter was seen to crash on a broker that was still making its offsets topic. With
-    read_uncommitted, because otherwise it waits for open transactions that have offsets (UNSTABLE_OFFSET_COMMIT, librdkafka #3265); what
-    it returns is committed all the same.
-    """
-    consumer = _consumer(bootstrap, group, "read_uncommitted")
-    try:
-        found = consumer.committed([TopicPartition(*partition) for partition in partitions], timeout=REQUEST_TIMEOUT_S)
-    finally:
-        consumer.close()
-    for each in found:
-        if each.error is not None:
-            raise ReadError(f"committed offset of group {group}, {each.topic}/{each.partition}: {each.error}")
-    return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
-
-
-def read(
-    bootstrap: str,
-    topics: Iterable[str],
-    *,
-    committed: bool = True,
-    starts: Mapping[Partition, int] | None = None,
-    timeout_s: float = 60.0,
-) -> list[StoredRecord]:
-    """All records of these topics up to the ends as they are now; of each partition in the order of offsets.
-
-    ``starts``: offsets to begin at instead of the log's beginning, for some or all partitions. ReadError when it takes longer than
-    ``timeout_s`` or the broker reports an error.
-    """
-    partitions = partitions_of(bootstrap, topics)
-    begins = begin_offsets(bootstrap, partitions) | {p: s for p, s in (starts or {}).items() if p in partitions}
-    ends = {p: end for p, end in end_offsets(bootstrap, partitions, committed=committed).items() if end > begins[p]}
-    consumer = _consumer(bootstrap, "reckon-verifier", "read_committed" if committed else "read_uncommitted")
-    try:
-        consumer.assign([TopicPartition(*partition, begins[partition]) for partition in ends])
-        return _read_to(consumer, ends, timeout_s)
-    finally:
-        consumer.close()
-
-
-def _consumer(bootstrap: str, group: str, isolation: str) -> Consumer:
-    return Consumer(
+@contextlib.contextmanager
+def _consumer(bootstrap: str, group: str, isolation: str) -> Iterator[Consumer]:
+    consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
@@ -126,6 +136,10 @@ def _consumer(bootstrap: str, group: str, isolation: str) -> Consumer:
             "fetch.queue.backoff.ms": 5,
         }
     )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 def _read_to(consumer: Consumer, ends: dict[Partition, int], timeout_s: float) -> list[StoredRecord]:
