@@ -189,3 +189,13 @@ def _stored(message: Message) -> StoredRecord:
         tuple((name, value.encode() if isinstance(value, str) else value) for name, value in headers),
         message.timestamp()[1],
     )
+
+
+def read(bootstrap: str, topics: Iterable[str], *, committed: bool = True) -> list[StoredRecord]:
+    """`Reader.read`, once."""
+    return Reader(bootstrap).read(topics, committed=committed)
+
+
+def committed_offsets(bootstrap: str, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """`Reader.committed_offsets`, once."""
+    return Reader(bootstrap).committed_offsets(group, partitions)
