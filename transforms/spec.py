@@ -35,7 +35,7 @@ class Sink(Model):
 
 
 class DeadLetterLimit(Model):
-    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
     """Of the last `window` records."""
     window: Annotated[int, Field(gt=0)] = 10_000
     absolute: Annotated[int, Field(gt=0)] | None = 100_000

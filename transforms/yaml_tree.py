@@ -76,7 +76,7 @@ class Tree:
         except yaml.reader.ReaderError as error:
             before = self.text[: error.position]
             place = (before.count("\n"), error.position - (before.rfind("\n") + 1))
-            self.report(None, f"not YAML: the character U+{ord(str(error.character)):04X} is not allowed", offset=place)
+            self.report(None, f"not YAML: the character U+{int(error.character):04X} is not allowed", offset=place)
         except RecursionError:
             self.report(None, "the file is nested too deeply, expected a few levels")
         return None
@@ -187,6 +187,8 @@ def scalar_place(text: str, node: ScalarNode, offset: int) -> tuple[int, int]:
             at = start
             break
         at, position = at + width, position + 1
+    while _width(text, at, node.style) == 0:
+        at = _skip_spaces(text, at + 1, end)
     line_start = text.rfind("\n", 0, at) + 1
     return text.count("\n", 0, at), at - line_start
 

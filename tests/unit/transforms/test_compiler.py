@@ -33,11 +33,16 @@ ORDERS: list[Any] = [
 
 
 def pipeline(steps: list[Any], **more: Any) -> Pipeline:
-    return Pipeline.model_validate({"name": "p", "source": {"topics": ["in"]}, "sink": {"topic": "out"}, "steps": steps, **more})
+    return Pipeline.model_validate(
+        {"name": "p", "source": {"topics": ["in"]}, "sink": {"topic": "out"}, "steps": steps, **more}
+    )
 
 
 def records(*values: object) -> list[Record]:
-    return [Record(value if isinstance(value, bytes) else orjson.dumps(value), offset_=index) for index, value in enumerate(values)]
+    return [
+        Record(value if isinstance(value, bytes) else orjson.dumps(value), offset_=index)
+        for index, value in enumerate(values)
+    ]
 
 
 GOOD = {"status": "ok", "amount": 1.5, "user": "u"}
@@ -55,9 +60,9 @@ def test_every_input_is_accounted_for_in_order() -> None:
     """Outputs and failures come in the order of the inputs; the rest is counted as filtered."""
     given = records(GOOD, {"status": "bad"}, {"status": "ok"}, {**GOOD, "amount": 2000.0}, b"{", GOOD)
     result = compile_pipeline(pipeline(ORDERS)).run(given)
-    assert [("out", 0), ("large", 3), ("out", 5)] == [(output[0], output[5].offset()) for output in result.outputs]
-    assert [2, 4] == [failure.record.offset() for failure in result.failures]
-    assert 1 == result.filtered
+    assert [(output[0], output[5].offset()) for output in result.outputs] == [("out", 0), ("large", 3), ("out", 5)]
+    assert [failure.record.offset() for failure in result.failures] == [2, 4]
+    assert result.filtered == 1
 
 
 FAILURES: list[tuple[object, tuple[str, str, str, int]]] = [
@@ -88,15 +93,17 @@ def test_failure_in_route_and_encode() -> None:
     transform = compile_pipeline(pipeline([{"drop": ["x"]}, {"route": [{"when": "n > 1", "to": "many"}]}]))
     deep = b'{"n": 1, "deep": ' + b"[" * 500 + b"]" * 500 + b"}"
     found = [(failure.error_class, failure.step) for failure in transform.run(records({"n": "x"}, deep)).failures]
-    assert [("CelError", "steps[1] route"), ("EncodeError", "encode")] == found
+    assert found == [("CelError", "steps[1] route"), ("EncodeError", "encode")]
 
 
 def test_recursion_is_a_failure() -> None:
     """A record nested deeper than Python's stack fails alone."""
     deep = b'{"a": ' + b"[" * 1000 + b"]" * 1000 + b', "b": ' + b"[" * 1000 + b"]" * 1000 + b"}"
     result = compile_pipeline(pipeline([{"filter": "a == b || true && a != b"}])).run(records(deep, {"a": 1, "b": 1}))
-    assert [("RecursionError", "the record is nested too deeply")] == [(f.error_class, f.message) for f in result.failures]
-    assert 1 == len(result.outputs)
+    assert [(f.error_class, f.message) for f in result.failures] == [
+        ("RecursionError", "the record is nested too deeply")
+    ]
+    assert len(result.outputs) == 1
 
 
 def test_unexpected_errors_do_not_quote_the_record() -> None:
@@ -107,27 +114,30 @@ def test_unexpected_errors_do_not_quote_the_record() -> None:
             raise KeyError("secret of the record")
 
     [failure] = compile_pipeline(pipeline(ORDERS)).run([Broken(orjson.dumps(GOOD))]).failures
-    assert ("KeyError", "the step failed in a way that it should not, please report it", "encode") == (
+    assert (
         failure.error_class,
         failure.message,
         failure.step,
-    )
+    ) == ("KeyError", "the step failed in a way that it should not, please report it", "encode")
 
 
 def test_tombstones_go_everywhere() -> None:
     """A delete reaches every topic that the key may have gone to, whatever the steps would say, in the order of the topics."""
     record = Record(None, headers_=[("h", b"1")])
     result = compile_pipeline(pipeline(ORDERS)).run([record])
-    expected = [(topic, None, b"key", [("h", b"1")], record.timestamp_ms, record, index) for index, topic in enumerate(["large", "out"])]
+    expected = [
+        (topic, None, b"key", [("h", b"1")], record.timestamp_ms, record, index)
+        for index, topic in enumerate(["large", "out"])
+    ]
     assert expected == result.outputs
-    assert 0 == result.filtered
+    assert result.filtered == 0
 
 
 def test_tombstones_dropped() -> None:
     """`tombstones: drop` filters them, with steps and without."""
     for steps in (ORDERS, []):
         result = compile_pipeline(pipeline(steps, tombstones="drop")).run([Record(None)])
-        assert ([], [], 1) == (result.outputs, result.failures, result.filtered)
+        assert (result.outputs, result.failures, result.filtered) == ([], [], 1)
 
 
 @pytest.mark.parametrize("value", [b"17", b"not json", b'{"a" :  1.0e0}', None])
@@ -147,9 +157,9 @@ def test_value_is_untouched_where_no_step_changes_it() -> None:
 def test_any_iterable_will_do() -> None:
     """The worker passes an iterator of a list and watches how far it is; nothing asks for a length."""
     iterator: Iterator[Record] = iter(records(GOOD, GOOD))
-    assert 2 == len(compile_pipeline(pipeline(ORDERS)).run(iterator).outputs)
-    assert 0 == iterator.__length_hint__()  # type: ignore[attr-defined]
-    assert [] == compile_pipeline(pipeline(ORDERS)).run([]).outputs
+    assert len(compile_pipeline(pipeline(ORDERS)).run(iterator).outputs) == 2
+    assert iterator.__length_hint__() == 0  # type: ignore[attr-defined]
+    assert compile_pipeline(pipeline(ORDERS)).run([]).outputs == []
 
 
 class Interrupt:
@@ -185,7 +195,9 @@ class Interrupt:
         for_line = frame.f_code.co_firstlineno + 10
         name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
         line = frame.f_lineno or for_line + 1  # what the compiler adds behind an `except ... as` has no line
-        return line >= for_line and name not in ("NOP", "RETURN_VALUE") and not (line == for_line and name == "STORE_FAST")
+        return (
+            line >= for_line and name not in ("NOP", "RETURN_VALUE") and not (line == for_line and name == "STORE_FAST")
+        )
 
 
 def interrupted(transform: Transform, given: list[Record], at: int) -> tuple[Result, bool]:
@@ -213,7 +225,9 @@ def test_time_budget_at_every_bytecode() -> None:
         with_outputs = list(dict.fromkeys(id(output[5]) for output in result.outputs))
         assert len(given) == len(failed) + len(with_outputs) + result.filtered, at
         assert not {id(record) for record in failed} & set(with_outputs), at
-        assert result.outputs == [o for record in given if id(record) in with_outputs for o in outputs_of[id(record)]], at
+        assert result.outputs == [
+            o for record in given if id(record) in with_outputs for o in outputs_of[id(record)]
+        ], at
         struck |= {given.index(f.record) for f in result.failures if f.error_class == "TimeBudgetExceeded"}  # type: ignore[arg-type]
         at += 1
     assert at > 150
@@ -229,14 +243,17 @@ def test_time_budget_message() -> None:
             raise TimeBudgetExceeded
 
     [failure] = transform.run([Slow(b"{}")]).failures
-    assert ("TimeBudgetExceeded", "the record took longer than its time budget") == (failure.error_class, failure.message)
+    assert (
+        failure.error_class,
+        failure.message,
+    ) == ("TimeBudgetExceeded", "the record took longer than its time budget")
 
 
 def test_digest_depends_on_what_outputs_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps, sink, tombstones and the compiler's version change the digest; clients, limits, names and sources do not."""
     base = digest(pipeline(ORDERS))
     assert base.startswith("sha256:")
-    assert 64 == len(base.removeprefix("sha256:"))
+    assert len(base.removeprefix("sha256:")) == 64
     same: list[dict[str, Any]] = [
         {"name": "other"},
         {"source": {"topics": ["elsewhere"]}},
@@ -269,7 +286,15 @@ def test_digest_and_source_are_the_same_in_another_process() -> None:
     text = spec.model_dump_json()
     root = Path(__file__).parents[3]
     found = [
-        json.loads(subprocess.run([sys.executable, "-c", code, text], capture_output=True, check=True, cwd=root, env={"PYTHONHASHSEED": seed}).stdout)
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", code, text],
+                capture_output=True,
+                check=True,
+                cwd=root,
+                env={"PYTHONHASHSEED": seed},
+            ).stdout
+        )
         for seed in ("1", "2")
     ]
     transform = compile_pipeline(spec)
@@ -278,6 +303,6 @@ def test_digest_and_source_are_the_same_in_another_process() -> None:
 
 def test_topics() -> None:
     """Every topic that outputs can reach, sorted; a sink that a default route leaves nothing for is none of them."""
-    assert ("large", "out") == compile_pipeline(pipeline(ORDERS)).topics
-    assert ("x",) == compile_pipeline(pipeline([{"route": [{"to": "x"}]}])).topics
-    assert ("out",) == compile_pipeline(pipeline([])).topics
+    assert compile_pipeline(pipeline(ORDERS)).topics == ("large", "out")
+    assert compile_pipeline(pipeline([{"route": [{"to": "x"}]}])).topics == ("x",)
+    assert compile_pipeline(pipeline([])).topics == ("out",)

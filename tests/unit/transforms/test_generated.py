@@ -90,7 +90,9 @@ ROUTING = st.lists(ROUTE, max_size=2).flatmap(lambda routes: st.sampled_from([ro
 def test_generated_code_equals_a_naive_interpreter(steps: list[Any], routes: list[Any], inputs: list[Any]) -> None:
     """Same topics, same fields in the same order, same failures in the same steps, for any pipeline and records."""
     steps = [*steps, {"route": routes}] if routes else steps
-    spec = Pipeline.model_validate({"name": "p", "source": {"topics": ["in"]}, "sink": {"topic": "out"}, "steps": steps})
+    spec = Pipeline.model_validate(
+        {"name": "p", "source": {"topics": ["in"]}, "sink": {"topic": "out"}, "steps": steps}
+    )
     records = [Record(orjson.dumps(value)) for value in inputs]
     result = compile_pipeline(spec).run(records)
     expected = [naive(steps, record.value_ or b"") for record in records]

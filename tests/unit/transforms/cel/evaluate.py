@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel import FALLBACK, Constants
@@ -38,7 +39,7 @@ def same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, dict):
         return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
-    return bool(left == right or (left != left and right != right))
+    return bool(left == right or (isinstance(left, float) and math.isnan(left) and math.isnan(right)))
 
 
 def evaluate(text: str, record: dict[str, Any] | None = None) -> Any:

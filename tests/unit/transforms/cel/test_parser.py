@@ -23,8 +23,12 @@ REFUSED = [
     ("a ++ b", 3, "unexpected '+' in the expression, expected a value (a name, a literal or parentheses)"),
     ("a = 1", 2, "unexpected '=' in the expression"),
     ("a & b", 2, "unexpected '&' in the expression"),
-    ("a == 'x", 5, "unexpected \"'\" in the expression"),
-    ("1 + 9223372036854775808", 4, "9223372036854775808 does not fit an int, expected -9223372036854775808 to 9223372036854775807"),
+    ("a == 'x", 5, 'unexpected "\'" in the expression'),
+    (
+        "1 + 9223372036854775808",
+        4,
+        "9223372036854775808 does not fit an int, expected -9223372036854775808 to 9223372036854775807",
+    ),
     ("18446744073709551616u", 0, "18446744073709551616u does not fit a uint, expected 0u to 18446744073709551615u"),
     ("-1u", 0, "-1u does not fit a uint, expected 0u to 18446744073709551615u"),
     ("1e999", 0, "1e999 does not fit a double"),
@@ -80,28 +84,30 @@ def test_depth_is_limited(opening: str) -> None:
 
 def test_parentheses_alone_are_no_depth() -> None:
     """They leave nothing behind in the generated source."""
-    assert "r['a']" == compile_expression("(" * 900 + "a" + ")" * 900, "json", Constants()).fast
+    assert compile_expression("(" * 900 + "a" + ")" * 900, "json", Constants()).fast == "r['a']"
 
 
 @pytest.mark.parametrize("sign", ["+", "*", "==", "<", "-", "&&", "||", "? 1 :"])
 def test_long_chains_compile_or_are_refused(sign: str) -> None:
     """Each length of a chain either compiles to Python that Python accepts, or is refused as too deep."""
+    refused: list[str] = []
     for count in (10, 40, 55, 80, 300):
         text = f" {sign} ".join(["a"] * count)
         try:
             compiled = compile_expression(text, "json", Constants())
         except CelSyntaxError as error:
-            assert "nested too deeply" in error.message
+            refused.append(error.message)
             continue
         compile(compiled.fast, "", "eval")
         compile(compiled.exact, "", "eval")
+    assert {"the expression is nested too deeply, expected at most 60 levels"} >= set(refused)
 
 
 def test_wrong_kind() -> None:
     """A step that needs a bool says so when the file is read, where the type is known."""
     with pytest.raises(CelSyntaxError) as caught:
         compile_expression("1 + 1", "bool", Constants())
-    assert (0, "the expression gives int, expected bool") == (caught.value.offset, caught.value.message)
+    assert (caught.value.offset, caught.value.message) == (0, "the expression gives int, expected bool")
 
 
 def test_user_text_is_never_python() -> None:
@@ -115,4 +121,4 @@ def test_the_evaluator_of_cel_python_is_not_imported() -> None:
     """Importing it costs more than everything else of the transforms together."""
     code = "import sys, transforms.loading; print(sorted({'celpy', 'pendulum', 'jmespath'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "[]\n" == done.stdout
+    assert done.stdout == "[]\n"

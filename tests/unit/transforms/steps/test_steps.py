@@ -17,7 +17,9 @@ from transforms.steps import STEPS
 def run(steps: list[Any], inputs: list[Any], sink: str | None = "out") -> tuple[list[tuple[str, Any]], list[str], int]:
     """(outputs as (topic, record), messages of failures, filtered)."""
     data = {"name": "p", "source": {"topics": ["in"]}, "steps": steps, "sink": {"topic": sink} if sink else None}
-    result = compile_pipeline(Pipeline.model_validate(data)).run([Record(json.dumps(value).encode()) for value in inputs])
+    result = compile_pipeline(Pipeline.model_validate(data)).run(
+        [Record(json.dumps(value).encode()) for value in inputs]
+    )
     outputs = [(topic, json.loads(value or b"null")) for topic, value, *_ in result.outputs]
     return outputs, [failure.message for failure in result.failures], result.filtered
 
@@ -29,7 +31,9 @@ def test_example(name: str) -> None:
     step = yaml.safe_load(example.yaml)
     assert [name] == list(step)
     outputs, failures, filtered = run([step], example.inputs)
-    assert [(topic, list(record.items())) for topic, record in example.outputs] == [(t, list(r.items())) for t, r in outputs]
+    assert [(topic, list(record.items())) for topic, record in example.outputs] == [
+        (t, list(r.items())) for t, r in outputs
+    ]
     assert example.failures == failures
     assert len(example.inputs) == len(outputs) + len(failures) + filtered
 
@@ -43,18 +47,22 @@ def test_documented(name: str) -> None:
 
 def test_set_sees_the_record_as_it_was() -> None:
     """All right-hand sides see the record before the step: two fields can swap."""
-    assert ([("out", {"a": 2, "b": 1})], [], 0) == run([{"set": {"a": "b", "b": "a"}}], [{"a": 1, "b": 2}])
+    assert run([{"set": {"a": "b", "b": "a"}}], [{"a": 1, "b": 2}]) == ([("out", {"a": 2, "b": 1})], [], 0)
 
 
 def test_set_keeps_the_place_of_a_field() -> None:
     """A field that exists keeps its place, a new one comes last."""
     outputs, _, _ = run([{"set": {"c": "1", "a": "2"}}], [{"a": 1, "b": 2}])
-    assert ["a", "b", "c"] == list(outputs[0][1])
+    assert list(outputs[0][1]) == ["a", "b", "c"]
 
 
 def test_set_this_copies() -> None:
     """The record as a value of its own field is the record before the step."""
-    assert ([("out", {"a": 1, "copy": {"a": 1}, "n": 1})], [], 0) == run([{"set": {"copy": "this", "n": "size(this)"}}], [{"a": 1}])
+    assert run([{"set": {"copy": "this", "n": "size(this)"}}], [{"a": 1}]) == (
+        [("out", {"a": 1, "copy": {"a": 1}, "n": 1})],
+        [],
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,17 +83,17 @@ def test_set_refuses_what_json_cannot_hold(text: str, message: str) -> None:
 def test_set_takes_literals() -> None:
     """From Python as from YAML, numbers, true and null may stand for the CEL that they look like."""
     steps = [{"set": {"i": 2, "f": 1.5, "t": True, "n": None, "u": "5u"}}]
-    assert ([("out", {"i": 2, "f": 1.5, "t": True, "n": None, "u": 5})], [], 0) == run(steps, [{}])
+    assert run(steps, [{}]) == ([("out", {"i": 2, "f": 1.5, "t": True, "n": None, "u": 5})], [], 0)
 
 
 def test_rename_swaps() -> None:
     """Renames of one step happen at once."""
-    assert ([("out", {"a": 2, "b": 1})], [], 0) == run([{"rename": {"a": "b", "b": "a"}}], [{"a": 1, "b": 2}])
+    assert run([{"rename": {"a": "b", "b": "a"}}], [{"a": 1, "b": 2}]) == ([("out", {"a": 2, "b": 1})], [], 0)
 
 
 def test_rename_replaces() -> None:
     """A field of the new name is replaced."""
-    assert ([("out", {"b": 1})], [], 0) == run([{"rename": {"a": "b"}}], [{"a": 1, "b": 2}])
+    assert run([{"rename": {"a": "b"}}], [{"a": 1, "b": 2}]) == ([("out", {"b": 1})], [], 0)
 
 
 def test_route_first_match_and_default() -> None:
@@ -104,7 +112,7 @@ def test_route_absorbs_errors() -> None:
 
 def test_filter_absorbs_errors() -> None:
     """`missing && false` is false: the record is filtered, not failed."""
-    assert ([], ['no such field: "missing"'], 1) == run([{"filter": "missing && n == 1"}], [{"n": 2}, {"n": 1}])
+    assert run([{"filter": "missing && n == 1"}], [{"n": 2}, {"n": 1}]) == ([], ['no such field: "missing"'], 1)
 
 
 def test_names_that_need_quoting() -> None:
