@@ -122,7 +122,7 @@ def jar_paths(name: str) -> list[Path]:
 def _intact(jar: Jar, path: Path) -> bool:
     try:
         return path.stat().st_size == jar.size and _sha256(path) == jar.sha256
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 
