@@ -45,6 +45,7 @@ def test_good(tmp_path: Path) -> None:
     assert (failure.step, failure.line) == ("steps[1] filter", 7)
 
 
+NEEDS_QUOTES = "inside {...} and [...] a ${...} reference needs quotes"
 ROUTE_STEPS = "steps:\n  - route: [{when: a == 1, to: x}, {to: y}]\n"
 CASES: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["1:1: the file is empty, expected a pipeline: name, source, sink, steps"]),
@@ -73,10 +74,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "reference in a flow mapping": (
         "name: a\ntransaction: {records: ${N}}\n",
-        [
-            "2:25: not YAML: expected ',' or '}', but got '{' while parsing a flow mapping; "
-            + "inside {...} and [...] a ${...} reference needs quotes"
-        ],
+        [f"2:25: not YAML: expected ',' or '}}', but got '{{' while parsing a flow mapping; {NEEDS_QUOTES}"],
     ),
     "merge": (GOOD + "kafka:\n  <<: {a: b}\n", ["5:3: merge keys are not supported, expected the keys themselves"]),
     "key that is a list": (GOOD + "? [a]\n: b\n", ["4:3: a key that is a list or a mapping, expected a name"]),
@@ -169,8 +167,10 @@ CASES: dict[str, tuple[str, list[str]]] = {
         ["2:18: nothing in it, expected at least 1 entry"],
     ),
     "loops": (
-        "name: a\nsource: {topics: [x, y, a.receipts]}\nsink: {topic: x}\n"
-        "steps:\n  - route: [{when: a == 1, to: y}]\ndead_letters: {topic: y}\n",
+        (
+            "name: a\nsource: {topics: [x, y, a.receipts]}\nsink: {topic: x}\n"
+            "steps:\n  - route: [{when: a == 1, to: y}]\ndead_letters: {topic: y}\n"
+        ),
         [
             "1:1: the receipts topic is also a source topic, a loop, expected another topic",
             "3:15: the sink is also a source topic, a loop, expected another topic",
