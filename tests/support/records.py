@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from transforms.records import HeaderList
+if TYPE_CHECKING:
+    from transforms.records import HeaderList
 
 
 @dataclass(frozen=True, slots=True, eq=False)
