@@ -151,13 +151,27 @@ def error_of(exception: KafkaException) -> KafkaError:
     return error
 
 
+def kafka_error_in(exception: BaseException) -> KafkaError:
+    """The KafkaError of an exception that came out of a call which serves callbacks; another exception is raised again.
+
+    A fatal error is raised by confluent-kafka inside poll and flush. If a callback of ours is served after it, it comes as the cause of a
+    SystemError ("returned a result with an exception set").
+    """
+    cause: BaseException | None = exception
+    while cause is not None and not isinstance(cause, KafkaException):
+        cause = cause.__cause__
+    if cause is None:
+        raise exception
+    return error_of(cause)
+
+
 def classify(error: KafkaError) -> Outcome:
     """What to do about an error of a transactional call (E1, E2).
 
     The flags decide, in librdkafka's order: a fatal error before an abortable one before a retriable one. An error with none of
     them is treated as fatal for the worker: what we do not understand we do not retry.
     """
-    if error.code() in _HOPELESS:
+    if is_hopeless(error):
         return Outcome.FATAL
     if error.fatal():
         return Outcome.FENCED if error.code() in _FENCED else Outcome.RECREATE
@@ -168,6 +182,11 @@ def classify(error: KafkaError) -> Outcome:
     if error.code() in _FENCED:
         return Outcome.FENCED
     return Outcome.FATAL
+
+
+def is_hopeless(error: KafkaError) -> bool:
+    """Whether the cluster's or the deployment's configuration has to change before this can succeed."""
+    return error.code() in _HOPELESS
 
 
 def is_undeliverable(error: KafkaError) -> bool:

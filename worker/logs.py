@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Format = Literal["auto", "console", "json"]
 
@@ -32,7 +35,17 @@ def configure(log_format: Format, level: str) -> None:
 
 
 class LibrdkafkaLog:
-    """What confluent-kafka wants of a logger, so that librdkafka's own lines come out in our format."""
+    """What confluent-kafka wants of a logger, so that librdkafka's own lines come out in our format.
+
+    ``on_broken_connection``: called for each line about one (FAIL, at level info). librdkafka tells error_cb of connections that could not
+    be made; of one that a broker closed in the middle of a request it tells the log alone (rd_kafka_broker_conn_closed).
+    """
+
+    def __init__(self, on_broken_connection: Callable[[], None] = lambda: None) -> None:
+        self._on_broken_connection = on_broken_connection
 
     def log(self, level: int, message: str, *args: object) -> None:
-        structlog.get_logger("librdkafka").log(level, message % args if args else message)
+        text = message % args if args else message
+        if text.startswith("FAIL "):
+            self._on_broken_connection()
+        structlog.get_logger("librdkafka").log(level, text)

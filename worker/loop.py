@@ -79,7 +79,10 @@ class TransactionalLoop:
 
     def run(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None = None) -> None:
         """Work until a stop signal, or until ``drained`` says so. WorkerError where it cannot go on."""
-        self._producer.open(timeout_s=self._settings.worker.start_timeout_s)
+        try:
+            self._producer.open(timeout_s=self._settings.worker.start_timeout_s)
+        except TransactionError as error:
+            self._recreate(error)
         self.source.subscribe()
         gc.collect()
         gc.freeze()
@@ -122,6 +125,8 @@ class TransactionalLoop:
             if error.outcome is Outcome.ABORT:
                 self._abort(error)
             else:
+                if error.outcome is Outcome.FATAL:
+                    self._abort_quietly()
                 self._recreate(error)
                 self._rewind()
         except NotAMemberError as error:
@@ -155,7 +160,9 @@ class TransactionalLoop:
         ]
         if receipt.partitions:
             key = self._settings.transactional_id.encode()
-            refused = self._producer.produce(
+            # By itself while a refused record is looked for: a refused receipt would be looked for among the outputs for ever.
+            deliver = self._producer.produce_one_by_one if self._diversions.careful else self._producer.produce
+            refused = deliver(
                 [(self._settings.receipt_topic, receipt.encode(), key, -1, None, None, receipt.time_ms, None)]
             )
             if refused:

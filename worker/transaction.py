@@ -21,7 +21,9 @@ from worker.errors import (
     classify,
     error_of,
     is_expected_after_abort,
+    is_hopeless,
     is_undeliverable,
+    kafka_error_in,
 )
 from worker.logs import LibrdkafkaLog
 
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
     from worker.lineage import Message
     from worker.watchdog import Watchdog
 
-UNSURE_S = 30.0
-"""librdkafka reports a broker's error once and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
+SLOW_END_S = 1.0
+"""A commit or an abort that took longer may have been sent twice."""
 
-SLOW_COMMIT_S = 1.0
-"""A commit that took longer may have been sent twice."""
+UNSURE_S = 30.0 + SLOW_END_S
+"""librdkafka reports a broken connection once and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
+
+LOG_INFO = 6
+"""The level (syslog's) at which librdkafka logs broken connections."""
 
 RETRY_PAUSE_S = 0.1
 SETTLE_S = 5.0
@@ -53,10 +58,13 @@ class TransactionalProducer:
     """
 
     def __init__(self, config: Mapping[str, Any], watchdog: Watchdog) -> None:
-        self._config = dict(config)
+        # Without these lines a broken connection goes unnoticed: librdkafka gives error_cb only what it logs at level 3 and below.
+        level = max(LOG_INFO, int(config.get("log_level", LOG_INFO)))
+        self._config = {**config, "log.connection.close": True, "log_level": level}
         self._watchdog = watchdog
         self._producer: Producer | None = None
         self._failed: list[KafkaError] = []
+        self._fatal: KafkaError | None = None
         self._last_broker_error = float("-inf")
         self._renew = False
 
@@ -77,12 +85,13 @@ class TransactionalProducer:
         """
         self.close()
         self._failed = []
+        self._fatal = None
         self._renew = False
         self._producer = Producer(
             self._config,
             on_delivery=self._on_delivery,
             error_cb=self._on_error,
-            logger=LibrdkafkaLog(),
+            logger=LibrdkafkaLog(self._on_broken_connection),
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._call(
@@ -116,7 +125,7 @@ class TransactionalProducer:
                 # The iterator knows where we are: an index counted along would cost every record.
                 index = len(messages) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
                 refused[index] = self._refusal(exception)
-        self.producer.poll(0)
+        self._serve("poll", lambda: self.producer.poll(0))
         return refused
 
     def produce_one_by_one(self, messages: Sequence[Message]) -> dict[int, str]:
@@ -140,29 +149,32 @@ class TransactionalProducer:
 
         The offsets go before the flush, so that their round trip runs beside the last records'.
         """
-        self._call(
-            "send_offsets_to_transaction",
-            lambda: self.producer.send_offsets_to_transaction(list(offsets), group_metadata, -1),
-        )
+        try:
+            self._call(
+                "send_offsets_to_transaction",
+                lambda: self.producer.send_offsets_to_transaction(list(offsets), group_metadata, -1),
+            )
+        except TransactionError as error:
+            raise self._cause(error) from error
         self._flush()
         started = time.monotonic()
         try:
             calls = self._call("commit_transaction", lambda: self.producer.commit_transaction(-1))
         except TransactionError as error:
             raise CommitUnknownError(error) from error
-        self.producer.poll(0)  # serves the error callbacks that came meanwhile
-        ended = time.monotonic()
-        self._renew = calls > 1 or ended - started > SLOW_COMMIT_S or ended - self._last_broker_error < UNSURE_S
+        self._ended(started, calls)
 
     def abort(self) -> None:
         """Abort the transaction. TransactionError (RECREATE, FENCED, FATAL) when this producer cannot."""
         self._settle()
+        started = time.monotonic()
         try:
-            self._call("abort_transaction", lambda: self.producer.abort_transaction(-1))
+            calls = self._call("abort_transaction", lambda: self.producer.abort_transaction(-1))
         except TransactionError as error:
             if error.outcome is Outcome.ABORT:
                 raise TransactionError(Outcome.RECREATE, error.operation, error.error) from error
             raise
+        self._ended(started, calls)
         self._settle()
         self._failed = []
 
@@ -170,7 +182,7 @@ class TransactionalProducer:
         """Let go of the producer; what it has not delivered is thrown away."""
         if self._producer is not None:
             self._producer.purge()
-            self._producer.flush(SETTLE_S)
+            self._serve("flush", lambda: self.producer.flush(SETTLE_S))
             self._producer = None
 
     def _call(self, operation: str, call: Callable[[], None], *, deadline: float | None = None) -> int:
@@ -181,8 +193,8 @@ class TransactionalProducer:
             try:
                 with self._watchdog.guard(operation):
                     call()
-            except KafkaException as exception:
-                error = error_of(exception)
+            except (KafkaException, SystemError) as exception:
+                error = kafka_error_in(exception)
                 outcome = classify(error)
                 if outcome is not Outcome.RETRY:
                     raise TransactionError(outcome, operation, error) from exception
@@ -191,15 +203,32 @@ class TransactionalProducer:
                         f"no answer from {self._config['bootstrap.servers']} to {operation}: {error.str()}"
                     ) from exception
                 _log.warning("retrying", operation=operation, error=error.name(), reason=error.str(), calls=calls)
-                self.producer.poll(RETRY_PAUSE_S)
+                self._serve("poll", lambda: self.producer.poll(RETRY_PAUSE_S))
             else:
                 return calls
+
+    def _serve(self, operation: str, call: Callable[[], object]) -> None:
+        """Serve callbacks by a poll or a flush.
+
+        confluent-kafka raises a fatal error out of whichever of them meets it first, be it the one after a successful commit. It is kept
+        here instead; every transactional call reports it again.
+        """
+        try:
+            with self._watchdog.guard(operation):
+                call()
+        except (KafkaException, SystemError) as exception:
+            self._fatal = kafka_error_in(exception)
+
+    def _ended(self, started: float, calls: int) -> None:
+        """Note whether the EndTxn that was just answered may be on its way once more."""
+        self._serve("poll", lambda: self.producer.poll(0))  # the log lines and errors that came meanwhile
+        ended = time.monotonic()
+        self._renew = calls > 1 or ended - started > SLOW_END_S or ended - self._last_broker_error < UNSURE_S
 
     def _produce_when_there_is_room(self, message: Message) -> None:
         """The local queue is full: serve it and produce the same record again (E7)."""
         while True:
-            with self._watchdog.guard("poll"):
-                self.producer.poll(0.05)
+            self._serve("poll", lambda: self.producer.poll(0.05))
             try:
                 return self.producer.produce(*message)
             except BufferError:
@@ -210,19 +239,28 @@ class TransactionalProducer:
         if is_undeliverable(error):
             return f"{error.name()}: {error.str()}"
         # The transaction has failed already; abort_transaction will tell a fatal error from an abortable one.
-        raise TransactionError(Outcome.ABORT, "produce", error) from exception
+        raise self._cause(TransactionError(Outcome.ABORT, "produce", error)) from exception
 
     def _flush(self) -> None:
         """Wait until all is delivered; a failed delivery fails the transaction (E7)."""
-        while not self._failed and len(self.producer):
-            with self._watchdog.guard("flush"):
-                self.producer.flush(1.0)
-        if not self._failed:
-            return
-        for error in self._failed:
-            if is_undeliverable(error):
-                raise UndeliverableError({}, f"{error.name()}: {error.str()}")
-        raise TransactionError(Outcome.ABORT, "deliver", self._failed[0])
+        while not self._failed and not self._fatal and len(self.producer):
+            self._serve("flush", lambda: self.producer.flush(1.0))
+        if self._fatal:
+            raise TransactionError(classify(self._fatal), "deliver", self._fatal)
+        if self._failed:
+            error = self._failed[0]
+            raise self._cause(
+                TransactionError(Outcome.FATAL if is_hopeless(error) else Outcome.ABORT, "deliver", error)
+            )
+
+    def _cause(self, error: TransactionError) -> TransactionError | UndeliverableError:
+        """Why a transaction is to be aborted: the call that notices it first need not be the one that waits for deliveries (E8)."""
+        if error.outcome is Outcome.ABORT:
+            self._serve("flush", lambda: self.producer.flush(SETTLE_S))
+            for failed in self._failed:
+                if is_undeliverable(failed):
+                    return UndeliverableError({}, f"{failed.name()}: {failed.str()}")
+        return error
 
     def _settle(self) -> None:
         """Nothing may be on its way when abort_transaction is called.
@@ -230,16 +268,20 @@ class TransactionalProducer:
         With unsent messages it now and then gave a fatal INVALID_TXN_STATE (E11). Not purged at once: purging what is in flight costs
         an epoch; only what cannot be delivered in time is thrown away.
         """
-        if self.producer.flush(SETTLE_S):
+        self._serve("flush", lambda: self.producer.flush(SETTLE_S))
+        if len(self.producer):
             self.producer.purge()
-            self.producer.flush(SETTLE_S)
+            self._serve("flush", lambda: self.producer.flush(SETTLE_S))
 
     def _on_delivery(self, error: KafkaError | None, _message: KafkaMessage) -> None:
         if error is not None and not is_expected_after_abort(error):
             self._failed.append(error)
 
-    def _on_error(self, error: KafkaError) -> None:
+    def _on_broken_connection(self) -> None:
         self._last_broker_error = time.monotonic()
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._on_broken_connection()
         _log.warning("producer error", error=error.name(), reason=error.str())
 
 
