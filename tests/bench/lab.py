@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -72,7 +74,11 @@ class Broker:
 
 @contextmanager
 def broker_for_bench() -> Iterator[Broker]:
-    """The broker that RECKON_TEST_BOOTSTRAP names, else an embedded one, empty, that goes with the with block."""
+    """The broker that RECKON_TEST_BOOTSTRAP names, else an embedded one, empty, that goes with the with block.
+
+    From here on SIGTERM ends this process as Ctrl-C does, so that no engine is left running.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as own:
         bootstrap = os.environ.get("RECKON_TEST_BOOTSTRAP")
         if bootstrap is None:
