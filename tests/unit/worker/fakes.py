@@ -113,6 +113,8 @@ class FakeCluster:
         self.failures: dict[str, deque[BaseException | Callable[[], None] | None]] = defaultdict(deque)
         self.refuses: Callable[[str, bytes | None], KafkaError | None] = lambda _topic, _value: None
         """The broker's word on one record: an error fails the whole batch of records around it."""
+        self.client_refuses: Callable[[str, bytes | None], KafkaError | None] = lambda _topic, _value: None
+        """The client's word on one record: produce() raises it."""
         self.log: dict[Partition, list[Message]] = {}
         self.visible: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         """Committed records per topic: (value, key, timestamp, headers)."""
@@ -121,6 +123,8 @@ class FakeCluster:
         self.pending: list[tuple[Any, ...]] = []
         self.pending_offsets: dict[Partition, int] = {}
         self.producers: list[FakeProducer] = []
+        self.configs: list[dict[str, Any]] = []
+        """Of the producers."""
         self.metadata = metadata_bytes(3, "member-1")
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +133,8 @@ class FakeCluster:
 
     def make_producer(self, config: dict[str, Any], **callbacks: Any) -> FakeProducer:
         self.calls.append(("Producer", config["transactional.id"]))
-        self.producers.append(FakeProducer(self, callbacks["on_delivery"], callbacks["error_cb"]))
+        self.configs.append(config)
+        self.producers.append(FakeProducer(self, callbacks["on_delivery"], callbacks["error_cb"], callbacks["logger"]))
         return self.producers[-1]
 
     def called(self, name: str, *arguments: Any) -> None:
@@ -163,10 +168,12 @@ class FakeProducer:
         cluster: FakeCluster,
         on_delivery: Callable[[KafkaError | None, Any], None],
         error_cb: Callable[[KafkaError], None],
+        logger: Any,
     ) -> None:
         self._cluster = cluster
         self.on_delivery = on_delivery
         self.error_cb = error_cb
+        self.logger = logger
         self.queue: list[tuple[Any, ...]] = []
         self.stuck = 0
         """How many flushes to come deliver nothing."""
@@ -198,6 +205,9 @@ class FakeProducer:
     ) -> None:
         assert (partition, callback, on_delivery) == (-1, None, None)
         self._called("produce", topic, value)
+        error = self._cluster.client_refuses(topic, value)
+        if error is not None:
+            raise KafkaException(error)
         self.queue.append((topic, value, key, timestamp, headers))
 
     def poll(self, timeout: float) -> int:

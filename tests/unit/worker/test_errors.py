@@ -20,6 +20,7 @@ from worker.errors import (
     is_expected_after_abort,
     is_passing,
     is_undeliverable,
+    kafka_error_in,
 )
 
 if TYPE_CHECKING:
@@ -156,6 +157,20 @@ def test_error_of_takes_the_error_out() -> None:
     assert exception.args[0] is error_of(exception)
     with pytest.raises(AssertionError):
         error_of(KafkaException("a text"))
+
+
+def test_kafka_error_in_looks_for_the_cause() -> None:
+    """confluent-kafka wraps a KafkaException into a SystemError at times; any other exception is raised as it is."""
+    exception = failure(KafkaError._FENCED, "fatal")
+    wrapped = SystemError("returned a result with an exception set")
+    wrapped.__cause__ = exception
+
+    assert exception.args[0] is kafka_error_in(exception)
+    assert exception.args[0] is kafka_error_in(wrapped)
+    other = SystemError("something else")
+    with pytest.raises(SystemError) as raised:
+        kafka_error_in(other)
+    assert raised.value is other
 
 
 def test_a_transaction_error_says_what_where_and_why() -> None:

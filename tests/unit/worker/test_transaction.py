@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error
 from worker.errors import BrokerUnreachableError, Outcome, TransactionError, UndeliverableError
-from worker.transaction import SLOW_COMMIT_S, UNSURE_S, CommitUnknownError, TransactionalProducer
+from worker.transaction import SLOW_END_S, UNSURE_S, CommitUnknownError, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +159,7 @@ def test_e1_other_errors_surface_at_once_with_what_to_do(
         producer.commit(OFFSETS, METADATA)
 
     assert (outcome, "send_offsets_to_transaction") == (raised.value.outcome, raised.value.operation)
-    assert cluster.names() == ["send_offsets_to_transaction"]
+    assert cluster.names("flush") == ["send_offsets_to_transaction"]
 
 
 def test_e4_commit_timeout_is_called_again(cluster: FakeCluster) -> None:
@@ -269,7 +270,7 @@ def test_e7_a_delivery_that_failed_before_the_commit_surfaces_at_commit(cluster:
         producer.commit(OFFSETS, METADATA)
 
     assert raised.value.outcome is Outcome.ABORT
-    assert cluster.names() == ["send_offsets_to_transaction"]
+    assert cluster.names("flush") == ["send_offsets_to_transaction"]
 
 
 def test_e7_commit_waits_until_everything_is_delivered(cluster: FakeCluster) -> None:
@@ -294,6 +295,90 @@ def test_e7_the_failures_of_an_aborted_batch_are_forgotten(cluster: FakeCluster)
     producer.commit(OFFSETS, METADATA)
 
     assert cluster.offsets == {("in", 0): 7}
+
+
+def wrapped(error: KafkaException) -> SystemError:
+    """What confluent-kafka raises when one callback raised and the next one returned."""
+    exception = SystemError("returned a result with an exception set")
+    exception.__cause__ = error
+    return exception
+
+
+@pytest.mark.parametrize("wrap", [lambda error: error, wrapped], ids=["as it is", "in a SystemError"])
+@pytest.mark.parametrize(
+    ("code", "outcome"), [(KafkaError.INVALID_TXN_STATE, Outcome.RECREATE), (KafkaError._FENCED, Outcome.FENCED)]
+)
+def test_e2_a_fatal_error_out_of_flush_surfaces_at_commit(
+    cluster: FakeCluster, code: int, outcome: Outcome, wrap: Callable[[KafkaException], BaseException]
+) -> None:
+    """Not as a raw exception of the client, and commit_transaction is not called."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    cluster.failures["flush"].append(wrap(failure(code, "fatal")))
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert (outcome, "deliver") == (raised.value.outcome, raised.value.operation)
+    assert "commit_transaction" not in cluster.names()
+
+
+@pytest.mark.parametrize("wrap", [lambda error: error, wrapped], ids=["as it is", "in a SystemError"])
+def test_e6_a_fatal_error_met_after_a_successful_commit_does_not_deny_it(
+    cluster: FakeCluster, wrap: Callable[[KafkaException], BaseException]
+) -> None:
+    """The commit is reported as done: replaying its records would double them."""
+    producer = opened(cluster)
+    cluster.failures["poll"].append(wrap(failure(KafkaError._FENCED, "fatal")))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.offsets == {("in", 0): 7}
+
+
+def test_e1_an_error_inside_a_system_error_is_an_error_like_any_other(cluster: FakeCluster) -> None:
+    """Retriable means the same call again; a SystemError without a KafkaException is none of Kafka's and passes."""
+    producer = opened(cluster)
+    cluster.failures["abort_transaction"].extend(
+        [wrapped(failure(KafkaError._TIMED_OUT, "retriable")), SystemError("something else")]
+    )
+
+    with pytest.raises(SystemError, match=r"^something else$"):
+        producer.abort()
+
+    assert cluster.names("poll", "flush") == ["abort_transaction"] * 2
+
+
+def test_e7_a_delivery_that_no_producer_can_make_stops_the_worker(cluster: FakeCluster) -> None:
+    """Not allowed to write: an abort and a replay would go on for ever."""
+    producer = opened(cluster)
+    cluster.refuses = lambda _topic, _value: kafka_error(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    producer.produce([record()])
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.FATAL, "deliver")
+
+
+MEETS_A_FAILURE: dict[str, Callable[[TransactionalProducer], object]] = {
+    "send_offsets_to_transaction": lambda producer: producer.commit(OFFSETS, METADATA),
+    "produce": lambda producer: producer.produce([record()]),
+}
+
+
+@pytest.mark.parametrize("operation", MEETS_A_FAILURE)
+def test_e8_a_refused_record_is_told_whichever_call_meets_the_failed_transaction(
+    cluster: FakeCluster, operation: str
+) -> None:
+    """The broker refuses a record; the next call only says that the transaction has failed. The refusal is what counts."""
+    producer = opened(cluster)
+    cluster.refuses = lambda _topic, _value: kafka_error(KafkaError.INVALID_RECORD, reason="no key")
+    producer.produce([record()])
+    cluster.failures[operation].append(failure(KafkaError._STATE, "txn_requires_abort"))
+
+    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key$"):
+        MEETS_A_FAILURE[operation](producer)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +428,7 @@ def test_e8_a_batch_refused_by_the_broker_names_no_record(cluster: FakeCluster) 
         producer.commit(OFFSETS, METADATA)
 
     assert raised.value.reasons == {}
-    assert cluster.names() == ["send_offsets_to_transaction"]
+    assert cluster.names("flush") == ["send_offsets_to_transaction"]
 
 
 def test_e8_one_by_one_finds_the_record_at_fault(cluster: FakeCluster) -> None:
@@ -354,7 +439,8 @@ def test_e8_one_by_one_finds_the_record_at_fault(cluster: FakeCluster) -> None:
     refused = producer.produce_one_by_one([record(b"1"), record(b"bad"), record(b"3")])
 
     assert refused == {1: "INVALID_RECORD: made by a test"}
-    assert cluster.names("poll") == ["produce", "flush", "produce", "flush"]
+    assert [call[2] for call in cluster.calls if call[0] == "produce"] == [b"1", b"bad"]
+    assert cluster.names("poll")[:3] == ["produce", "flush", "produce"]
 
 
 def test_e8_one_by_one_also_names_what_the_client_refuses(cluster: FakeCluster) -> None:
@@ -438,7 +524,7 @@ def begun_after(cluster: FakeCluster, producer: TransactionalProducer) -> list[s
 def test_e3_a_smooth_commit_keeps_the_producer(cluster: FakeCluster, clock: Clock) -> None:
     """A commit that took no longer than usual is followed by the same producer, again and again."""
     producer = opened(cluster)
-    cluster.failures[COMMIT[1]].extend([lambda: clock.passes(SLOW_COMMIT_S)] * 2)
+    cluster.failures[COMMIT[1]].extend([lambda: clock.passes(SLOW_END_S)] * 2)
 
     producer.commit(OFFSETS, METADATA)
     assert begun_after(cluster, producer) == ["begin_transaction"]
@@ -449,7 +535,7 @@ def test_e3_a_smooth_commit_keeps_the_producer(cluster: FakeCluster, clock: Cloc
 def test_e3_a_slow_commit_is_followed_by_a_fresh_producer(cluster: FakeCluster, clock: Clock) -> None:
     """Its EndTxn may be in the network twice: the next transaction gets a new epoch. Only the next one."""
     producer = opened(cluster)
-    cluster.failures[COMMIT[1]].append(lambda: clock.passes(SLOW_COMMIT_S + 0.01))
+    cluster.failures[COMMIT[1]].append(lambda: clock.passes(SLOW_END_S + 0.01))
 
     producer.commit(OFFSETS, METADATA)
 
@@ -505,6 +591,58 @@ def test_e3_errors_of_the_old_producer_do_not_count_for_the_fresh_one(cluster: F
     producer.commit(OFFSETS, METADATA)
 
     assert begun_after(cluster, producer) == ["begin_transaction"]
+
+
+@pytest.mark.parametrize(
+    ("action", "calls"),
+    [
+        (lambda clock: clock.passes(SLOW_END_S), ["begin_transaction"]),
+        (lambda clock: clock.passes(SLOW_END_S + 0.01), FRESH),
+        (failure(KafkaError._TIMED_OUT, "retriable"), FRESH),
+    ],
+    ids=["smooth", "slow", "called twice"],
+)
+def test_e3_an_abort_is_an_end_of_a_transaction_too(
+    cluster: FakeCluster, clock: Clock, action: Any, calls: list[str]
+) -> None:
+    """Its EndTxn, sent twice, could abort a part of the next transaction."""
+    producer = opened(cluster)
+    cluster.failures["abort_transaction"].append((lambda: action(clock)) if callable(action) else action)
+
+    producer.abort()
+
+    assert begun_after(cluster, producer) == calls
+
+
+@pytest.mark.parametrize(
+    ("line", "calls"),
+    [
+        (("%s [%s] %s", "FAIL", "rdkafka#producer-1", "Disconnected (after 61 ms)"), FRESH),
+        (("%s [%s] %s", "GETPID", "rdkafka#producer-1", "FAIL"), ["begin_transaction"]),
+    ],
+    ids=["broken", "another line"],
+)
+def test_e3_a_connection_whose_end_is_only_logged_counts(
+    cluster: FakeCluster, clock: Clock, line: tuple[str, ...], calls: list[str]
+) -> None:
+    """librdkafka logs every broken connection but calls error_cb for some only."""
+    assert clock.now == 1000
+    producer = opened(cluster)
+    queue(cluster).logger.log(logging.INFO, *line)
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == calls
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, 6), ({"log_level": 3}, 6), ({"log_level": "7"}, 7)])
+def test_e3_the_client_is_told_to_log_broken_connections(
+    cluster: FakeCluster, given: dict[str, object], used: int
+) -> None:
+    """Whatever the pipeline says; the rest of its configuration is passed on as it is."""
+    TransactionalProducer({**CONFIG, **given}, cluster.watchdog).open()
+
+    assert cluster.configs == [{**CONFIG, "log.connection.close": True, "log_level": used}]
 
 
 def test_a_broker_that_does_not_answer_at_the_start_is_named(cluster: FakeCluster, clock: Clock) -> None:

@@ -51,6 +51,7 @@ def running(script: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             killer.cancel()
+            killer.join()
             process.kill()
 
 

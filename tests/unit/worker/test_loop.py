@@ -1,0 +1,578 @@
+"""The loop over a fake cluster. What counts is what became visible by a commit: outputs, dead letters, receipts, offsets."""
+
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from tests.unit.worker.fakes import FakeCluster, failure, kafka_error, message, metadata_bytes, settings
+from transforms.records import Failure, Output, Result
+from worker.dead_letter import DeadLetterLimit
+from worker.drain import Drain
+from worker.errors import DeadLetterLimitError, ExitCode, FencedByTwinError, WorkerError
+from worker.loop import HOPELESS_ATTEMPTS, TransactionalLoop
+from worker.receipt import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.unit.worker.fakes import Flag
+    from transforms.records import SourceRecord
+    from worker.offsets import Partition
+    from worker.settings import Settings
+
+# A loop that never ends is what some of these would show.
+pytestmark = pytest.mark.timeout(20)
+
+A: Partition = ("in", 0)
+B: Partition = ("in", 1)
+
+
+def transform(records: Sequence[SourceRecord]) -> Result:
+    """`skip` is filtered, `fail` fails, `two...` yields two outputs, all else one: its value with an index."""
+    outputs: list[Output] = []
+    failures: list[Failure] = []
+    filtered = 0
+    for record in records:
+        value = record.value() or b""
+        if value == b"skip":
+            filtered += 1
+        elif value == b"fail":
+            failures.append(Failure(record, "CelError", "no such key", "steps[0] set", 4))
+        else:
+            outputs += [
+                ("out", value + b"/%d" % index, record.key(), None, record.timestamp()[1], record, index)
+                for index in range(2 if value.startswith(b"two") else 1)
+            ]
+    return Result(outputs, failures, filtered)
+
+
+class World:
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.limit = DeadLetterLimit(1.0, 1000, None)
+        self.told: list[Receipt] = []
+        self.pauses: list[float] = []
+        self.now = 1000.0
+
+    def log(self, *values: bytes, partition: int = 0) -> None:
+        self.cluster.log["in", partition] = [message(n, value, partition=partition) for n, value in enumerate(values)]
+
+    def loop(self, settings: Settings, transform: Callable[[Sequence[SourceRecord]], Result]) -> TransactionalLoop:
+        return TransactionalLoop(settings, transform, "sha256:00", self.limit, self.cluster.watchdog, self.told.append)
+
+    def run(
+        self, given: Settings | None = None, transform: Callable[[Sequence[SourceRecord]], Result] = transform
+    ) -> None:
+        """Until all of the log is consumed."""
+        ends = {p: len(records) for p, records in self.cluster.log.items()}
+        self.loop(given or settings(), transform).run(Drain(ends))
+
+    @property
+    def out(self) -> list[bytes]:
+        return [value for value, *_ in self.cluster.visible["out"]]
+
+    @property
+    def dead(self) -> list[tuple[bytes, str]]:
+        """(value, error class) of the dead letters."""
+        return [
+            (value, dict(headers)["reckon.error.class"]) for value, _, _, headers in self.cluster.visible["orders.dead"]
+        ]
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        return [Receipt.decode(value) for value, *_ in self.cluster.visible["orders.receipts"]]
+
+    def sent(self) -> list[dict[Partition, int]]:
+        """Offsets of every send_offsets_to_transaction, committed or not."""
+        return [call[1] for call in self.cluster.calls if call[0] == "send_offsets_to_transaction"]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    cluster = FakeCluster()
+    cluster.install(monkeypatch)
+    world = World(cluster)
+    world.log()
+    clock = SimpleNamespace(
+        monotonic=lambda: world.now, sleep=world.pauses.append, time_ns=lambda: 1_700_000_000_123_000_000
+    )
+    monkeypatch.setattr("worker.loop.time", clock)
+    return world
+
+
+def spans(receipt: Receipt) -> dict[Partition, tuple[int, int]]:
+    return {(part.topic, part.partition): (part.from_, part.to) for part in receipt.partitions}
+
+
+def test_one_transaction_holds_everything(world: World) -> None:
+    """Outputs with lineage, the dead letter, the receipt and the offsets become visible together, by one commit."""
+    world.log(b"a", b"two", b"fail", b"skip")
+    world.log(b"b", partition=1)
+
+    world.run()
+
+    assert world.cluster.visible["out"] == [
+        (b"a/0", b"k", 1000, [("reckon.source", "in/0/0/0")]),
+        (b"two/0", b"k", 1001, [("reckon.source", "in/0/1/0")]),
+        (b"two/1", b"k", 1001, [("reckon.source", "in/0/1/1")]),
+        (b"b/0", b"k", 1000, [("reckon.source", "in/1/0/0")]),
+    ]
+    assert world.dead == [(b"fail", "CelError")]
+    assert world.cluster.offsets == {A: 4, B: 1}
+    (receipt,) = world.receipts
+    assert world.told == [receipt]
+    assert (receipt.pipeline, receipt.transactional_id, receipt.sequence) == ("orders", "orders-a", 1)
+    assert (receipt.transform, receipt.time_ms) == ("sha256:00", 1_700_000_000_123)
+    assert [
+        (part.topic, part.partition, part.from_, part.to, part.read, part.filtered, part.dead_lettered, part.written)
+        for part in receipt.partitions
+    ] == [("in", 0, 0, 4, 4, 1, 1, {"out": 3}), ("in", 1, 0, 1, 1, 0, 0, {"out": 1})]
+    assert world.cluster.visible["orders.receipts"][0][1:] == (b"orders-a", 1_700_000_000_123, None)
+    assert world.cluster.names().count("commit_transaction") == 1
+
+
+def test_lineage_can_be_turned_off(world: World) -> None:
+    """Then the outputs have no header of ours."""
+    world.log(b"a")
+
+    world.run(settings(lineage=False))
+
+    assert world.cluster.visible["out"] == [(b"a/0", b"k", 1000, None)]
+
+
+def test_t4_filtered_input_still_moves_offsets(world: World) -> None:
+    """A partition whose records yield no output at all is not read again for ever, and its receipt says so."""
+    world.log(b"skip", b"skip", b"skip")
+
+    world.run()
+
+    assert (world.out, world.cluster.offsets) == ([], {A: 3})
+    (part,) = world.receipts[0].partitions
+    assert (part.from_, part.to, part.read, part.filtered, part.written) == (0, 3, 3, 3, {})
+
+
+def test_t4_without_records_no_transaction_begins(world: World) -> None:
+    """Not before the first record, and not after the last one."""
+    world.run()
+    assert "begin_transaction" not in world.cluster.names()
+
+    world.log(b"a")
+    world.run()
+
+    assert world.cluster.names().count("begin_transaction") == 1
+
+
+def test_t5_outputs_of_one_input_stand_or_fall_together(world: World) -> None:
+    """The second of two outputs is refused: the first one is not visible either, the input is a dead letter as it was."""
+    world.log(b"a", b"two", b"b")
+    world.cluster.client_refuses = lambda _, value: (
+        kafka_error(KafkaError.MSG_SIZE_TOO_LARGE) if value == b"two/1" else None
+    )
+
+    world.run()
+
+    assert (world.out, world.dead) == ([b"a/0", b"b/0"], [(b"two", "UndeliverableOutput")])
+
+
+FAILS: dict[str, tuple[int, tuple[Flag, ...]]] = {
+    "abortable": (KafkaError.UNKNOWN, ("txn_requires_abort",)),
+    "fatal": (KafkaError.INVALID_TXN_STATE, ("fatal",)),
+    "fenced": (KafkaError._FENCED, ("fatal",)),
+    "retriable": (KafkaError._TIMED_OUT, ("retriable",)),
+}
+OPERATIONS = ["begin_transaction", "send_offsets_to_transaction", "commit_transaction"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("kind", FAILS)
+def test_e1_e2_whatever_fails_every_record_comes_out_once_and_in_order(world: World, kind: str, operation: str) -> None:
+    """Each operation fails in the first and in the third of its calls; nothing is lost, doubled or reordered."""
+    world.log(*[b"%d" % n for n in range(6)])
+    code, flags = FAILS[kind]
+    world.cluster.failures[operation].extend([failure(code, *flags), None, failure(code, *flags)])
+
+    world.run(settings(records=2))
+
+    assert not world.cluster.failures[operation], "a fault did not take place"
+    assert world.out == [b"%d/0" % n for n in range(6)]
+    assert [spans(receipt) for receipt in world.receipts] == [{A: (0, 2)}, {A: (2, 4)}, {A: (4, 6)}]
+    assert [receipt.sequence for receipt in world.receipts] == [1, 2, 3]
+    assert world.told == world.receipts
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls"),
+    [
+        (
+            "abortable",
+            ["begin_transaction", "flush", "flush", "abort_transaction", "flush", "seek", "begin_transaction"],
+        ),
+        (
+            "fatal",
+            ["begin_transaction", "purge", "flush", "Producer", "init_transactions", "seek", "begin_transaction"],
+        ),
+        (
+            "fenced",
+            ["begin_transaction", "purge", "flush", "Producer", "init_transactions", "seek", "begin_transaction"],
+        ),
+    ],
+)
+def test_e1_e2_what_follows_a_failure(world: World, kind: str, calls: list[str]) -> None:
+    """Abortable: the same producer aborts. Fatal and fenced: a new one, without an abort. In each case we seek before we go on (T2)."""
+    world.log(b"a")
+    code, flags = FAILS[kind]
+    world.cluster.failures["send_offsets_to_transaction"].append(failure(code, *flags))
+
+    world.run()
+
+    but = (
+        "produce",
+        "poll",
+        "send_offsets_to_transaction",
+        "consume",
+        "get_watermark_offsets",
+        "consumer_group_metadata",
+    )
+    names = world.cluster.names(*but)
+    start = names.index("begin_transaction")
+    assert names[start : start + len(calls)] == calls
+    assert ("seek", A, 0) in world.cluster.calls
+
+
+def test_e2_an_abort_that_fails_is_answered_by_a_fresh_producer(world: World) -> None:
+    """And the batch is replayed with it."""
+    world.log(b"a", b"b")
+    world.cluster.failures["send_offsets_to_transaction"].append(failure(KafkaError.UNKNOWN, "txn_requires_abort"))
+    world.cluster.failures["abort_transaction"].append(failure(KafkaError.INVALID_TXN_STATE, "fatal"))
+
+    world.run()
+
+    assert (world.out, len(world.cluster.producers)) == ([b"a/0", b"b/0"], 2)
+
+
+def test_e10_nothing_behind_an_aborted_batch_is_committed_before_it(world: World) -> None:
+    """The offsets sent after the abort are those of the same batch again."""
+    world.log(*[b"%d" % n for n in range(4)])
+    world.cluster.failures["send_offsets_to_transaction"].append(failure(KafkaError._FENCED, "fatal"))
+
+    world.run(settings(records=2))
+
+    assert world.sent() == [{A: 2}, {A: 2}, {A: 4}]
+
+
+def test_e2_a_twin_is_told_by_being_fenced_again_and_again(world: World) -> None:
+    """The third fencing in short time stops the worker with its own exit code and what to do about it."""
+    world.log(b"a")
+    world.cluster.failures["send_offsets_to_transaction"].extend([failure(KafkaError._FENCED, "fatal")] * 3)
+
+    with pytest.raises(
+        FencedByTwinError,
+        match=r"^fenced 3 times within 60 s: another live worker uses transactional\.id orders-a\. "
+        r"Give each its own RECKON_INSTANCE_ID$",
+    ) as raised:
+        world.run()
+
+    assert raised.value.exit_code is ExitCode.FENCED
+    assert (world.out, world.cluster.offsets) == ([], {})
+    assert len(world.cluster.producers) == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kinds"), [(30.0, ["fenced"] * 3), (0.0, ["fenced", "fatal", "fenced"]), (0.0, ["fenced"] * 2)]
+)
+def test_e2_our_own_timeouts_are_not_taken_for_a_twin(world: World, seconds: float, kinds: list[str]) -> None:
+    """Fenced once per transaction timeout, or fewer than three times: go on with a fresh producer."""
+    world.log(b"a")
+
+    def fails(kind: str) -> Callable[[], None]:
+        def call() -> None:
+            world.now += seconds
+            code, flags = FAILS[kind]
+            raise failure(code, *flags)
+
+        return call
+
+    world.cluster.failures["send_offsets_to_transaction"].extend(map(fails, kinds))
+
+    world.run()
+
+    assert world.out == [b"a/0"]
+
+
+def test_e2_fencing_of_a_fresh_producer_counts_too(world: World) -> None:
+    """A twin may fence us inside init_transactions."""
+    world.log(b"a")
+    world.cluster.failures["begin_transaction"].append(failure(KafkaError._FENCED, "fatal"))
+    world.cluster.failures["init_transactions"].extend([None, *[failure(KafkaError._FENCED, "fatal")] * 2])
+
+    with pytest.raises(FencedByTwinError):
+        world.run()
+
+
+def test_e2_a_fencing_at_the_start_is_not_the_end(world: World) -> None:
+    """Our predecessor may have been in its own init_transactions just then."""
+    world.log(b"a")
+    world.cluster.failures["init_transactions"].append(failure(KafkaError._FENCED, "fatal"))
+
+    world.run()
+
+    assert (world.out, len(world.cluster.producers)) == ([b"a/0"], 2)
+
+
+def test_a_fatal_error_aborts_before_the_worker_stops(world: World) -> None:
+    """Readers need not wait for the transaction's timeout."""
+    world.log(b"a")
+    world.cluster.failures["send_offsets_to_transaction"].append(failure(KafkaError.GROUP_AUTHORIZATION_FAILED))
+
+    with pytest.raises(WorkerError, match=r"^send_offsets_to_transaction: GROUP_AUTHORIZATION_FAILED: made by a test$"):
+        world.run()
+
+    assert world.cluster.names("flush", "purge", "poll")[-2:] == ["abort_transaction", "close"]
+
+
+def test_fresh_producers_without_a_commit_come_to_an_end(world: World) -> None:
+    """Fatal for ever: after so many the worker stops and shows the last error."""
+    world.log(b"a")
+    world.cluster.failures["begin_transaction"].extend([failure(KafkaError.INVALID_TXN_STATE, "fatal")] * 99)
+
+    with pytest.raises(
+        WorkerError,
+        match=r"^8 fresh producers in a row committed nothing; the last error: begin_transaction: INVALID_TXN_STATE: ",
+    ):
+        world.run()
+
+    assert len(world.cluster.producers) == 1 + HOPELESS_ATTEMPTS
+
+
+def test_a_commit_forgives_the_fresh_producers_before_it(world: World) -> None:
+    """Eight in a row are too many, eight over a long life are not."""
+    world.log(*[b"%d" % n for n in range(20)])
+    world.cluster.failures["begin_transaction"].extend([failure(KafkaError.INVALID_TXN_STATE, "fatal"), None] * 20)
+
+    world.run(settings(records=1))
+
+    assert world.out == [b"%d/0" % n for n in range(20)]
+    assert len(world.cluster.producers) == 21
+
+
+def test_pauses_grow_while_replays_fail_and_start_anew_after_a_commit(world: World) -> None:
+    """The first replay comes at once; no pause is longer than 5 s."""
+    world.log(b"a", b"b")
+    abort = failure(KafkaError.UNKNOWN, "txn_requires_abort")
+    world.cluster.failures["send_offsets_to_transaction"].extend([*[abort] * 7, None, abort])
+
+    world.run(settings(records=1))
+
+    assert world.pauses == [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["abortable", "fatal", "fenced"])
+@pytest.mark.parametrize("took_place", [True, False])
+def test_e4_e6_an_unknown_commit_is_resolved_by_the_brokers_offsets(
+    world: World,
+    kind: str,
+    took_place: bool,  # noqa: FBT001 - a table
+) -> None:
+    """EndTxn's answer is an error, the transaction is committed or it is not: either way each record comes out once."""
+    world.log(*[b"%d" % n for n in range(4)])
+    world.log(b"x", partition=1)
+
+    def answer_lost() -> None:
+        if took_place:
+            world.cluster.commit()
+        code, flags = FAILS[kind]
+        raise failure(code, *flags)
+
+    world.cluster.failures["commit_transaction"].append(answer_lost)
+
+    world.run(settings(records=3))
+
+    assert sorted(world.out) == [b"0/0", b"1/0", b"2/0", b"3/0", b"x/0"]
+    assert world.cluster.offsets == {A: 4, B: 1}
+    assert [receipt.sequence for receipt in world.receipts] == [1, 2]
+    assert world.told == world.receipts
+    assert world.sent() == [{A: 3}, *([] if took_place else [{A: 3}]), {A: 4, B: 1}]
+    assert len(world.cluster.producers) == 2, "E3: never the same producer after an unknown outcome"
+    assert "abort_transaction" not in world.cluster.names()
+
+
+def test_e6_an_error_that_nobody_knows_stops_the_worker_and_claims_nothing(world: World) -> None:
+    """The receipt is not told of; the successor will find out what was committed."""
+    world.log(b"a")
+    world.cluster.failures["commit_transaction"].append(failure(9999))
+
+    with pytest.raises(WorkerError, match=r"^commit_transaction: .*made by a test$"):
+        world.run()
+
+    assert world.told == []
+
+
+@pytest.mark.parametrize("who", ["client_refuses", "refuses"])
+@pytest.mark.parametrize("records", [1000, 2])
+def test_e8_an_undeliverable_output_diverts_its_input(world: World, who: str, records: int) -> None:
+    """Refused by the client or by the broker, alone or with its neighbours: its input is a dead letter, the others come out once."""
+    world.log(b"a", b"bad", b"b", b"c", b"bad", b"d")
+    error = kafka_error(KafkaError.MSG_SIZE_TOO_LARGE if who == "client_refuses" else KafkaError.INVALID_RECORD)
+    setattr(world.cluster, who, lambda topic, value: error if (topic, value) == ("out", b"bad/0") else None)
+
+    world.run(settings(records=records))
+
+    assert world.out == [b"a/0", b"b/0", b"c/0", b"d/0"]
+    assert world.dead == [(b"bad", "UndeliverableOutput")] * 2
+    headers = dict(world.cluster.visible["orders.dead"][0][3])
+    assert headers["reckon.error.message"] == f"{error.name()}: made by a test"
+    assert (headers["reckon.step"], headers["reckon.source.offset"]) == ("sink", "1")
+    assert sum(part.dead_lettered for receipt in world.receipts for part in receipt.partitions) == 2
+    assert world.cluster.offsets == {A: 6}
+
+
+def test_e8_the_search_ends_with_the_batch_that_needed_it(world: World) -> None:
+    """Behind the records among which one was refused, records go out together again."""
+    world.log(b"bad", b"a", b"b", b"c", b"d", b"e")
+    world.cluster.refuses = lambda _, value: kafka_error(KafkaError.INVALID_RECORD) if value == b"bad/0" else None
+
+    world.run(settings(records=3))
+
+    calls = [call for call in world.cluster.calls if call[0] in ("produce", "flush")]
+    tail = calls[calls.index(("produce", "out", b"c/0")) :][:4]
+    assert [call[:2] for call in tail] == [("produce", "out")] * 3 + [("produce", "orders.receipts")]
+
+
+@pytest.mark.parametrize("who", ["client_refuses", "refuses"])
+def test_e8_an_undeliverable_dead_letter_stops_the_worker(world: World, who: str) -> None:
+    """It cannot be diverted any further; the message names the record, the topic and what to change."""
+    world.log(b"a", b"fail")
+    error = kafka_error(KafkaError.MSG_SIZE_TOO_LARGE)
+    setattr(world.cluster, who, lambda topic, _: error if topic == "orders.dead" else None)
+
+    with pytest.raises(
+        WorkerError,
+        match=r"^the dead letter of in\[0\] offset 1 cannot be delivered to orders\.dead: MSG_SIZE_TOO_LARGE: made by a test; raise",
+    ):
+        world.run()
+
+    assert (world.out, world.cluster.offsets) == ([], {})
+
+
+@pytest.mark.parametrize("who", ["client_refuses", "refuses"])
+def test_an_undeliverable_receipt_stops_the_worker(world: World, who: str) -> None:
+    """No transaction commits without its receipt, and a refused one is not looked for among the outputs for ever."""
+    world.log(b"a")
+    error = kafka_error(KafkaError._UNKNOWN_TOPIC)
+    setattr(world.cluster, who, lambda topic, _: error if topic == "orders.receipts" else None)
+
+    with pytest.raises(
+        WorkerError, match=r"^the receipt cannot be delivered to orders\.receipts: _UNKNOWN_TOPIC: made by a test$"
+    ):
+        world.run()
+
+    assert (world.out, world.cluster.offsets) == ([], {})
+
+
+def test_e7_a_failed_delivery_aborts_the_batch(world: World) -> None:
+    """The first delivery of a record fails, its replay does not."""
+    world.log(b"a", b"b")
+    errors = [kafka_error(KafkaError._MSG_TIMED_OUT)]
+    world.cluster.refuses = lambda _, value: errors.pop() if value == b"b/0" and errors else None
+
+    world.run()
+
+    assert world.out == [b"a/0", b"b/0"]
+    assert world.cluster.names().count("abort_transaction") == 1
+    assert world.cluster.names().count("commit_transaction") == 1
+
+
+def test_the_dead_letter_limit_aborts_and_stops(world: World) -> None:
+    """Nothing of the batch that would pass the limit is committed; what was committed before stays."""
+    world.log(b"a", b"fail", b"b", b"fail")
+    world.limit = DeadLetterLimit(1.0, 1000, 1)
+
+    with pytest.raises(DeadLetterLimitError, match=r"^2 dead letters since the start, the limit is 1 "):
+        world.run(settings(records=2))
+
+    assert (world.out, world.dead, world.cluster.offsets) == ([b"a/0"], [(b"fail", "CelError")], {A: 2})
+    assert world.cluster.names("flush", "purge", "poll", "consume")[-2:] == ["abort_transaction", "close"]
+
+
+def test_diverted_inputs_count_for_the_dead_letter_limit(world: World) -> None:
+    """A sink that refuses everything is a bad deploy too."""
+    world.log(b"bad")
+    world.limit = DeadLetterLimit(1.0, 1000, 0)
+    world.cluster.client_refuses = lambda topic, _: (
+        kafka_error(KafkaError.MSG_SIZE_TOO_LARGE) if topic == "out" else None
+    )
+
+    with pytest.raises(DeadLetterLimitError):
+        world.run()
+
+
+def test_t3_without_a_member_id_nothing_is_committed(world: World) -> None:
+    """The commit is refused by us, the batch aborted and replayed until the group knows us again."""
+    world.log(b"a")
+    world.cluster.metadata = metadata_bytes(-1, "")
+
+    def joined() -> None:
+        if world.cluster.names().count("abort_transaction") == 2:
+            world.cluster.metadata = metadata_bytes(5, "member-1")
+
+    world.cluster.failures["begin_transaction"].extend([joined] * 9)
+
+    world.run()
+
+    assert world.out == [b"a/0"]
+    assert [call[2] for call in world.cluster.calls if call[0] == "send_offsets_to_transaction"] == [
+        metadata_bytes(5, "member-1")
+    ]
+
+
+def test_r5_a_pinned_start_is_committed_before_any_record_comes(world: World) -> None:
+    """With `start: latest` the end of a new group's partition is committed at once, once, without a receipt."""
+    world.log(b"old", b"old")
+
+    world.run(settings(start="latest"))
+
+    assert (world.sent(), world.cluster.offsets) == ([{A: 2}], {A: 2})
+    assert (world.out, world.receipts, world.told) == ([], [], [])
+
+
+def test_a_stop_signal_lets_the_batch_commit_and_leaves(world: World) -> None:
+    """The batch at hand is committed, no further one is begun, then the group is left and the producer closed."""
+    world.log(b"a", b"b", b"c")
+
+    def stopping(records: Sequence[SourceRecord]) -> Result:
+        world.cluster.watchdog.stopping = True
+        return transform(records)
+
+    world.run(settings(records=2), stopping)
+
+    assert (world.out, world.cluster.offsets) == ([b"a/0", b"b/0"], {A: 2})
+    assert world.cluster.names("poll")[-4:] == ["commit_transaction", "close", "purge", "flush"]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_garbage_collector_is_given_back(world: World, fails: bool) -> None:  # noqa: FBT001 - a table
+    """Off while the loop works, on again afterwards, also after an error."""
+    world.log(b"a")
+    during: list[bool] = []
+
+    def watching(records: Sequence[SourceRecord]) -> Result:
+        during.append(gc.isenabled())
+        if fails:
+            raise WorkerError
+        return transform(records)
+
+    def run() -> Any:
+        return world.run(transform=watching)
+
+    if fails:
+        with pytest.raises(WorkerError):
+            run()
+    else:
+        run()
+
+    assert (during, gc.isenabled(), gc.get_freeze_count()) == ([False], True, 0)
