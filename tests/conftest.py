@@ -22,8 +22,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_choice] = choose_broker()
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"broker: {config.stash[_choice].description}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    choice = config.stash.get(_choice, None)  # none in a worker, whose header nobody sees
+    return [f"broker: {choice.description}"] if choice else []
 
 
 @pytest.hookimpl(optionalhook=True)
