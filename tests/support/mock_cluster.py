@@ -1,7 +1,7 @@
 """librdkafka's mock cluster, driven through the C functions of the very library that confluent-kafka ships.
 
-Ordinary clients connect to ``MockCluster.bootstrap``; the test pushes the replies that they get. The mock knows groups, transactions and their
-markers. It knows neither read_committed nor stored transactional offsets (a TxnOffsetCommit is acknowledged and forgotten), so it
+Ordinary clients connect to ``MockCluster.bootstrap``; the test pushes the replies that they get. The mock knows groups, transactions and
+their markers. It knows neither read_committed nor stored transactional offsets (a TxnOffsetCommit is acknowledged and forgotten), so it
 serves error classes and nothing more. ``committed_values`` decides by the markers itself, without any code of ours or of librdkafka.
 
 Functions: rdkafka_mock.h. API keys and record batches: Kafka's protocol guide, https://kafka.apache.org/protocol.
@@ -13,7 +13,6 @@ import ctypes
 import ctypes.util
 import socket
 import struct
-import time
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -72,13 +71,11 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "rd_kafka_mock_cluster_destroy": (None, [_POINTER]),
     "rd_kafka_mock_cluster_bootstraps": (_TEXT, [_POINTER]),
     "rd_kafka_mock_topic_create": (_NUMBER, [_POINTER, _TEXT, _NUMBER, _NUMBER]),
-    "rd_kafka_mock_topic_delete": (_NUMBER, [_POINTER, _TEXT]),
     "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, [_POINTER, _INT]),
     # Variadic: the pushed replies follow.
     "rd_kafka_mock_broker_push_request_error_rtts": (_NUMBER, [_POINTER, _INT, _SHORT, _SIZE]),
     "rd_kafka_mock_partition_push_request_errors": (_NUMBER, [_POINTER, _TEXT, _INT, _SHORT, _SIZE]),
     "rd_kafka_mock_broker_error_stack_cnt": (_NUMBER, [_POINTER, _INT, _SHORT, ctypes.POINTER(_SIZE)]),
-    "rd_kafka_mock_clear_request_errors": (None, [_POINTER, _SHORT]),
     "rd_kafka_mock_start_request_tracking": (None, [_POINTER]),
     "rd_kafka_mock_get_requests": (ctypes.POINTER(_POINTER), [_POINTER, ctypes.POINTER(_SIZE)]),
     "rd_kafka_mock_request_api_key": (_SHORT, [_POINTER]),
@@ -111,7 +108,9 @@ class MockCluster:
         self._c.rd_kafka_mock_start_request_tracking(self._cluster)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._c.rd_kafka_mock_cluster_destroy(self._cluster)
         self._c.rd_kafka_destroy(self._handle)
 
@@ -127,9 +126,7 @@ class MockCluster:
         for reply in replies:
             full = reply if isinstance(reply, Reply) else Reply(reply)
             flat += [ctypes.c_int(full.error), ctypes.c_int(full.delay_ms)]
-        _succeed(
-            self._c.rd_kafka_mock_broker_push_request_error_rtts(self._cluster, _BROKER, api, len(replies), *flat)
-        )
+        _succeed(self._c.rd_kafka_mock_broker_push_request_error_rtts(self._cluster, _BROKER, api, len(replies), *flat))
 
     def inject_produce(self, topic: str, partition: int, *errors: int) -> None:
         """The next produce requests with records for this partition get these errors for it; 0 lets one pass."""
@@ -145,9 +142,6 @@ class MockCluster:
         _succeed(self._c.rd_kafka_mock_broker_error_stack_cnt(self._cluster, _BROKER, api, ctypes.byref(count)))
         return count.value
 
-    def delete_topic(self, topic: str) -> None:
-        _succeed(self._c.rd_kafka_mock_topic_delete(self._cluster, topic.encode()))
-
     def requests(self, *apis: Api) -> list[Api]:
         """The requests of these kinds since the start, in the order in which the broker took them."""
         count = ctypes.c_size_t()
@@ -157,7 +151,7 @@ class MockCluster:
         return [Api(key) for key in keys if key in apis]
 
     def committed_values(self, topic: str) -> list[bytes]:
-        """The values in the topic that a read_committed reader sees, by partition and offset: those before a commit marker of their producer."""
+        """The values in the topic that a read_committed reader sees: those before a commit marker of their producer."""
         return [
             value for partition in range(self._topics[topic]) for value in _committed(self._fetch(topic, partition))
         ]
