@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaException, TopicPartition
 
-from worker.errors import WorkerError, error_of
+from worker.errors import WorkerError, error_of, is_hopeless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -97,7 +97,7 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
                 return call()
         except KafkaException as exception:
             error = error_of(exception)
-            if time.monotonic() > deadline or error.fatal():
+            if time.monotonic() > deadline or error.fatal() or is_hopeless(error):
                 raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception
             _log.warning("waiting", operation=operation, error=error.name(), reason=error.str())
             time.sleep(0.1)

@@ -8,9 +8,9 @@ from typing import Annotated, NoReturn
 
 import structlog
 import typer
-from confluent_kafka import KafkaException
-from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
+from confluent_kafka import KafkaError, KafkaException
 
+from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
 from worker.budget import TimeBudget
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
@@ -62,12 +62,15 @@ def run(
             return
         configure(settings.worker.log_format, settings.worker.log_level)
         _work(loaded, settings, until_drained=until_drained)
-    except PipelineError as error:
-        _fail(str(error), ExitCode.BAD_CONFIG)
-    except WorkerError as error:
-        _fail(str(error), error.exit_code)
+    except PipelineError as problem:
+        _fail(str(problem), ExitCode.BAD_CONFIG)
+    except WorkerError as problem:
+        _fail(str(problem), problem.exit_code)
     except KafkaException as exception:
-        _fail(f"Kafka: {error_of(exception).name()}: {error_of(exception).str()}", ExitCode.FATAL)
+        error = error_of(exception)
+        # What librdkafka says of a setting when a client is made.
+        bad = error.code() == KafkaError._INVALID_ARG  # noqa: SLF001
+        _fail(f"{pipeline}: {error.name()}: {error.str()}", ExitCode.BAD_CONFIG if bad else ExitCode.FATAL)
 
 
 def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) -> None:

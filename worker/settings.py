@@ -43,6 +43,12 @@ _PRODUCER_PINNED: ClientConfig = {
     "enable.idempotence": True,
     "delivery.report.only.error": True,
     "allow.auto.create.topics": False,
+    "retry.backoff.ms": 100,  # transaction.QUICK_END_S rests on it (E3)
+}
+_ALIASES = {
+    "request.required.acks": "acks",
+    "auto.commit.enable": "enable.auto.commit",
+    "metadata.broker.list": "bootstrap.servers",
 }
 _OURS = {
     "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
@@ -153,10 +159,11 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
             ("environment", {**_from_env("KAFKA_"), **_from_env(f"{kind.upper()}_")}),
         ]
         for origin, layer in layers:
-            for name, value in layer.items():
+            for given_name, value in layer.items():
+                name = _ALIASES.get(given_name, given_name)
                 if name in own or name in _OURS:
                     problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS.get(name, 'the worker sets it')}")
-                elif name in pinned and _plain(value) != _plain(pinned[name]):
+                elif name in pinned and not _same(name, value, pinned[name]):
                     problems.append(
                         f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {_plain(pinned[name])}; leave it out"
                     )
@@ -183,7 +190,9 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
         bytes=worker.transaction_bytes or limits.bytes,
         interval_ms=worker.transaction_interval_ms or limits.interval_ms,
     )
-    problems += _strategy_problems(consumer) + _timeout_problems(consumer, producer, transaction, worker)
+    problems += _strategy_problems(consumer) + _number_problems(consumer, producer)
+    if not problems:
+        problems += _timeout_problems(consumer, producer, transaction, worker)
     if problems:
         raise BadConfigError("\n".join(f"{loaded.path}: {problem}" for problem in problems))
     return Settings(
@@ -259,8 +268,24 @@ def _from_env(infix: str) -> dict[str, str]:
 
 def _plain(value: object) -> str:
     """A value as librdkafka spells it."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return {"-1": "all"}.get(text, text)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _same(name: str, given: object, pinned: object) -> bool:
+    return _plain(given) == _plain(pinned) or (name == "acks" and _plain(given) == "-1")
+
+
+def _number_problems(consumer: ClientConfig, producer: ClientConfig) -> list[str]:
+    """The timeouts that the worker itself reckons with must be numbers; the rest librdkafka checks."""
+    return [
+        f"{kind}: {name} is {config[name]!r}, a whole number of milliseconds was expected"
+        for kind, config, name in (
+            ("producer", producer, "transaction.timeout.ms"),
+            ("consumer", consumer, "session.timeout.ms"),
+            ("consumer", consumer, "max.poll.interval.ms"),
+        )
+        if name in config and not _plain(config[name]).isdecimal()
+    ]
 
 
 def _strategy_problems(consumer: ClientConfig) -> list[str]:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 SLOW_END_S = 1.0
 """A commit or an abort that took longer may have been sent twice."""
 
+QUICK_END_S = 0.05
+"""A commit or an abort that took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first."""
+
 UNSURE_S = 30.0 + SLOW_END_S
 """librdkafka reports a broken connection once and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
 
@@ -223,7 +226,9 @@ class TransactionalProducer:
         """Note whether the EndTxn that was just answered may be on its way once more."""
         self._serve("poll", lambda: self.producer.poll(0))  # the log lines and errors that came meanwhile
         ended = time.monotonic()
-        self._renew = calls > 1 or ended - started > SLOW_END_S or ended - self._last_broker_error < UNSURE_S
+        took = ended - started
+        troubled = ended - self._last_broker_error < UNSURE_S
+        self._renew = calls > 1 or took > SLOW_END_S or (troubled and took > QUICK_END_S)
 
     def _produce_when_there_is_room(self, message: Message) -> None:
         """The local queue is full: serve it and produce the same record again (E7)."""
