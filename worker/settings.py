@@ -190,9 +190,8 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
         bytes=worker.transaction_bytes or limits.bytes,
         interval_ms=worker.transaction_interval_ms or limits.interval_ms,
     )
-    problems += _strategy_problems(consumer) + _number_problems(consumer, producer)
-    if not problems:
-        problems += _timeout_problems(consumer, producer, transaction, worker)
+    problems += _strategy_problems(consumer)
+    problems += _number_problems(consumer, producer) or _timeout_problems(consumer, producer, transaction, worker)
     if problems:
         raise BadConfigError("\n".join(f"{loaded.path}: {problem}" for problem in problems))
     return Settings(

@@ -76,6 +76,7 @@ def test_defaults_in_full() -> None:
         "acks": "all",
         "enable.idempotence": True,
         "delivery.report.only.error": True,
+        "retry.backoff.ms": 100,
         "allow.auto.create.topics": False,
         "transactional.id": "orders-a",
     }

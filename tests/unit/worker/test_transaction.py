@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error
 from worker.errors import BrokerUnreachableError, Outcome, TransactionError, UndeliverableError
-from worker.transaction import SLOW_END_S, UNSURE_S, CommitUnknownError, TransactionalProducer
+from worker.transaction import QUICK_END_S, SLOW_END_S, UNSURE_S, CommitUnknownError, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,10 @@ OFFSETS = [TopicPartition("in", 0, 7)]
 METADATA = b"metadata"
 COMMIT = ["send_offsets_to_transaction", "commit_transaction"]
 CONFIG = {"transactional.id": "orders-a", "bootstrap.servers": "127.0.0.1:1"}
+
+
+LONG_ENOUGH_S = 0.08
+"""A commit that may have been sent twice."""
 
 
 class Clock:
@@ -563,11 +567,23 @@ def test_e3_a_broken_connection_is_followed_by_a_fresh_producer(
     """librdkafka tells of a broker's error once in 30 s: within that time the connection is not trusted, afterwards it is."""
     producer = opened(cluster)
     queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT))
-    clock.passes(age)
+    clock.passes(age - LONG_ENOUGH_S)
+    cluster.failures["commit_transaction"].append(lambda: clock.passes(LONG_ENOUGH_S))
 
     producer.commit(OFFSETS, METADATA)
 
     assert begun_after(cluster, producer) == calls
+
+
+def test_e3_a_commit_too_quick_to_have_been_sent_twice_keeps_the_producer(cluster: FakeCluster, clock: Clock) -> None:
+    """librdkafka waits 80 ms at the least before it sends a request again: a broken connection elsewhere is no matter."""
+    producer = opened(cluster)
+    queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT))
+    cluster.failures["commit_transaction"].append(lambda: clock.passes(QUICK_END_S))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == ["begin_transaction"]
 
 
 def test_e3_an_error_of_the_connection_during_the_commit_counts(cluster: FakeCluster, clock: Clock) -> None:
@@ -575,6 +591,7 @@ def test_e3_an_error_of_the_connection_during_the_commit_counts(cluster: FakeClu
     assert clock.now == 1000
     producer = opened(cluster)
     cluster.failures["poll"].append(lambda: queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT)))
+    cluster.failures["commit_transaction"].append(lambda: clock.passes(LONG_ENOUGH_S))
 
     producer.commit(OFFSETS, METADATA)
 
@@ -586,6 +603,7 @@ def test_e3_errors_of_the_old_producer_do_not_count_for_the_fresh_one(cluster: F
     assert clock.now == 1000
     producer = opened(cluster)
     queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT))
+    cluster.failures["commit_transaction"].extend([lambda: clock.passes(LONG_ENOUGH_S)] * 2)
     producer.commit(OFFSETS, METADATA)
     assert begun_after(cluster, producer) == FRESH
 
@@ -630,6 +648,7 @@ def test_e3_a_connection_whose_end_is_only_logged_counts(
     assert clock.now == 1000
     producer = opened(cluster)
     queue(cluster).logger.log(logging.INFO, *line)
+    cluster.failures["commit_transaction"].append(lambda: clock.passes(LONG_ENOUGH_S))
 
     producer.commit(OFFSETS, METADATA)
 
