@@ -330,18 +330,19 @@ def test_e2_fenced_again_and_again_is_a_twin(cluster: MockCluster, api: Api) -> 
 
 
 HOPELESS = [
-    (Api.INIT_PRODUCER_ID, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 0),
-    (Api.ADD_PARTITIONS, E.TOPIC_AUTHORIZATION_FAILED, 0),
-    (Api.ADD_OFFSETS, E.GROUP_AUTHORIZATION_FAILED, 0),
-    (Api.TXN_OFFSET_COMMIT, E.GROUP_AUTHORIZATION_FAILED, 1),
-    (Api.TXN_OFFSET_COMMIT, E.TOPIC_AUTHORIZATION_FAILED, 1),
-    (Api.END_TXN, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, 1),
-    (Api.PRODUCE, E.TOPIC_AUTHORIZATION_FAILED, 1),
+    (Api.INIT_PRODUCER_ID, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, {0}),
+    (Api.ADD_PARTITIONS, E.TOPIC_AUTHORIZATION_FAILED, {0}),
+    # librdkafka sends no EndTxn while no partition has been added, which happens beside this request.
+    (Api.ADD_OFFSETS, E.GROUP_AUTHORIZATION_FAILED, {0, 1}),
+    (Api.TXN_OFFSET_COMMIT, E.GROUP_AUTHORIZATION_FAILED, {1}),
+    (Api.TXN_OFFSET_COMMIT, E.TOPIC_AUTHORIZATION_FAILED, {1}),
+    (Api.END_TXN, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, {1}),
+    (Api.PRODUCE, E.TOPIC_AUTHORIZATION_FAILED, {1}),
 ]
 
 
 @pytest.mark.parametrize(("api", "error", "ends"), HOPELESS, ids=_name)
-def test_e1_missing_permission_stops_the_worker(cluster: MockCluster, api: Api, error: int, ends: int) -> None:
+def test_e1_missing_permission_stops_the_worker(cluster: MockCluster, api: Api, error: int, ends: set[int]) -> None:
     """Exit code 1 and the error by name; the open transaction is aborted, so that readers do not wait for its timeout."""
     _put(cluster, _values(10))
     run = Run(cluster, _settings(cluster))
@@ -352,7 +353,7 @@ def test_e1_missing_permission_stops_the_worker(cluster: MockCluster, api: Api, 
 
     assert caught.value.exit_code is ExitCode.FATAL
     assert cluster.unused(api) < 5, "the test did not exercise the injection"
-    assert len(cluster.requests(Api.END_TXN)) == ends
+    assert len(cluster.requests(Api.END_TXN)) in ends
     assert cluster.committed_values(OUT) == []
 
 
@@ -512,7 +513,8 @@ def test_e6_unknown_server_error_on_end_may_be_a_commit(cluster: MockCluster, mo
     assert cluster.unused(Api.END_TXN) == 0, "the test did not exercise the injection"
     assert run.transforms == 20
     assert cluster.written_values(OUT) == values
-    assert [receipt.sequence for receipt in run.receipts] == [1, 2]
+    assert [p.to for receipt in run.receipts for p in receipt.partitions] == [10, 20]
+    assert len({(receipt.incarnation, receipt.sequence) for receipt in run.receipts}) == 2
     assert cluster.requests(*ENDS) == [Api.INIT_PRODUCER_ID, Api.END_TXN, Api.INIT_PRODUCER_ID, Api.END_TXN]
 
 

@@ -13,6 +13,8 @@ import ctypes
 import ctypes.util
 import socket
 import struct
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -102,17 +104,38 @@ class MockCluster:
         if not self._handle:
             raise RuntimeError(f"rd_kafka_new: {message.value.decode()}")
         self._cluster = self._c.rd_kafka_mock_cluster_new(self._handle, 1)
-        self._c.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
-        for topic, partitions in self._topics.items():
-            _succeed(self._c.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1))
+        with self._kept_awake():
+            self._c.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
+            for topic, partitions in self._topics.items():
+                _succeed(self._c.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1))
         self._c.rd_kafka_mock_start_request_tracking(self._cluster)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._c.rd_kafka_mock_cluster_destroy(self._cluster)
+        with self._kept_awake():
+            self._c.rd_kafka_mock_cluster_destroy(self._cluster)
         self._c.rd_kafka_destroy(self._handle)
+
+    @contextmanager
+    def _kept_awake(self) -> Iterator[None]:
+        """The mock's thread now and then misses that it was given an order and sleeps on for a second; a connection wakes it."""
+        host, _, port = self.bootstrap.partition(":")
+        done = threading.Event()
+
+        def wake() -> None:
+            while not done.wait(0.01):
+                with suppress(OSError):
+                    socket.create_connection((host, int(port)), timeout=1).close()
+
+        thread = threading.Thread(target=wake)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
     @property
     def bootstrap(self) -> str:
