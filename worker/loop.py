@@ -245,3 +245,7 @@ class TransactionalLoop:
         _log.warning("commit resolved", committed=took_place)
         if took_place:
             self._committed(receipt)
+        if any(found.get(partition, start) != start for partition, (start, _) in ranges.items()):
+            # Another member's commits cannot be told from ours where the partitions are no longer ours. A new numbering: a sequence
+            # that counts a receipt too many or too few would look like a lost or a doubled one.
+            self._incarnation, self._sequence = str(uuid.uuid4()), 0

@@ -45,7 +45,7 @@ class Receipt:
     pipeline: str
     transactional_id: str
     incarnation: str
-    """One per worker process, a random UUID."""
+    """A random UUID per worker process; another one after a commit of unknown outcome that moved offsets."""
     sequence: int
     """Counts the committed transactions of this incarnation from 1, without a gap."""
     transform: str
