@@ -111,8 +111,8 @@ def _run(
     workers: dict[str, WorkerProcess],
     before_verification: Callable[[str], None] | None,
 ) -> int:
-    reader = Reader(bootstrap)
     with contextlib.ExitStack() as running:
+        reader = running.enter_context(Reader(bootstrap))
         try:
             with stages.stage("two workers join the group") as say:
                 for worker in workers.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # its stubs forget it
@@ -36,11 +36,21 @@ class ReadError(DevkitError):
 
 
 class Reader:
-    """Reads topics and offsets of one cluster. Holds one client for the offsets, so that asking again costs milliseconds."""
+    """Reads topics and offsets of one cluster. Holds one client for the offsets, so that asking again costs milliseconds.
+
+    A context manager, which lets go of that client: it must be gone before the broker is. To destroy a client whose broker has died can
+    block for ever (librdkafka #4519), and the frames of a raised error would keep it until then.
+    """
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._admin = admin_client(bootstrap)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        del self._admin
 
     def partitions_of(self, topics: Iterable[str]) -> list[Partition]:
         """All partitions of these topics, sorted. ReadError for a topic that does not exist."""
@@ -193,9 +203,11 @@ def _stored(message: Message) -> StoredRecord:
 
 def read(bootstrap: str, topics: Iterable[str], *, committed: bool = True) -> list[StoredRecord]:
     """`Reader.read`, once."""
-    return Reader(bootstrap).read(topics, committed=committed)
+    with Reader(bootstrap) as reader:
+        return reader.read(topics, committed=committed)
 
 
 def committed_offsets(bootstrap: str, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
     """`Reader.committed_offsets`, once."""
-    return Reader(bootstrap).committed_offsets(group, partitions)
+    with Reader(bootstrap) as reader:
+        return reader.committed_offsets(group, partitions)
