@@ -53,7 +53,8 @@ def await_group_coordinators(admin: AdminClient, partitions: int, timeout: float
     deadline = time.monotonic() + timeout
     waiting = [f"devkit-probe-{n}" for n in range(partitions)]
     while waiting:
-        futures = admin.describe_consumer_groups(waiting, request_timeout=_REQUEST)
+        # a request that met a broker just making the topic may stay unanswered: ask again rather than wait for it
+        futures = admin.describe_consumer_groups(waiting, request_timeout=2.0)
         waiting = [group for group, future in futures.items() if not _answered(future)]
         if time.monotonic() > deadline:
             raise BrokerTimeoutError(f"no group coordinator answered within {timeout:g} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 import time
@@ -43,6 +44,7 @@ class Node:
         self._listeners = listeners
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._paused = False
 
     @property
     def pid(self) -> int | None:
@@ -67,6 +69,7 @@ class Node:
     def spawn(self) -> None:
         """Start the process without waiting for it."""
         self._release()
+        self._paused = False
         for port in self._listeners:
             port.before_start()
         with self.log_path.open("ab") as log:
@@ -119,7 +122,7 @@ class Node:
     def terminate(self) -> None:
         """Ask the process to stop, without waiting; a paused one is resumed, or it could not hear it."""
         self._signal(signal.SIGTERM)
-        self._signal(signal.SIGCONT)
+        self.resume()
 
     def await_end(self, timeout: float = _STOP_TIMEOUT) -> bool:
         if self._process is None:
@@ -141,12 +144,21 @@ class Node:
         self._release()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing is answered."""
+        """SIGSTOP: connections stay open, nothing is answered. Returns when every thread stands still."""
+        if self._process is None or self._paused:
+            return
         self._signal(signal.SIGSTOP)
+        if self._process.returncode is None:  # the signal alone returns while threads of the broker still run
+            _, status = os.waitpid(self._process.pid, os.WUNTRACED)
+            if os.WIFSTOPPED(status):
+                self._paused = True
+            else:  # it ended just now, and waitpid took the news that Popen would look for
+                self._process.returncode = os.waitstatus_to_exitcode(status)
 
     def resume(self) -> None:
         """SIGCONT: undo pause()."""
         self._signal(signal.SIGCONT)
+        self._paused = False
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process:
