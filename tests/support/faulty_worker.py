@@ -6,9 +6,11 @@ Each fault prints one line to stdout when it takes place, so that a test can pro
 - ``FAULT_SEED``: seed of everything random.
 - ``FAULT_ABORT_SHARE``: that share of the transactions is told to abort at send_offsets_to_transaction.
 - ``FAULT_UNKNOWN_SHARE``: that share of the commits raises a fatal error, half of them after the commit took place.
+- ``FAULT_DELAY_MS``: so long each transaction waits before its offsets are sent: work lasts, and stays open.
 - ``FAULT_KILL``: ``point:n``: SIGKILL to itself at the n-th passing (from 1) of a point: before_begin, after_begin, between_produces,
   before_offsets, after_offsets, before_commit, inside_commit, after_commit.
-- ``FAULT_MUTANT``: name of a broken variant of the worker (MUTANTS), to show that the judges see it.
+- ``FAULT_STOP``: ``point:n``: SIGSTOP to itself there (inside_commit aside), until somebody sends SIGCONT.
+- ``FAULT_MUTANT``: name of a broken variant of the worker (tests.support.mutants), to show that the judges see it.
 """
 
 from __future__ import annotations
@@ -24,12 +26,16 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 import worker.transaction
+from tests.support.mutants import MUTANTS
 from worker.cli import main
 
 _random = random.Random(int(os.environ.get("FAULT_SEED", "0")))
 _abort_share = float(os.environ.get("FAULT_ABORT_SHARE", "0"))
 _unknown_share = float(os.environ.get("FAULT_UNKNOWN_SHARE", "0"))
 _kill_point, _, _kill_count = os.environ.get("FAULT_KILL", "").partition(":")
+_stop_point, _, _stop_count = os.environ.get("FAULT_STOP", "").partition(":")
+_delay_s = float(os.environ.get("FAULT_DELAY_MS", "0")) / 1000
+_mutant = os.environ.get("FAULT_MUTANT", "")
 _passed: Counter[str] = Counter()
 
 
@@ -43,12 +49,16 @@ def _kill() -> None:
 
 
 def pass_point(point: str) -> None:
-    """Die here if it is the point and the passing that the environment names."""
-    if point != _kill_point:
+    """Die or stand still here if it is the point and the passing that the environment names."""
+    if point not in (_kill_point, _stop_point):
         return
     _passed[point] += 1
-    if _passed[point] == int(_kill_count):
+    if point == _kill_point and _passed[point] == int(_kill_count):
         _kill()
+    if point == _stop_point and _passed[point] == int(_stop_count):
+        tell(f"stop at {point}")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        tell("resumed")
 
 
 class FaultyProducer(Producer):
@@ -64,6 +74,7 @@ class FaultyProducer(Producer):
         pass_point("between_produces")
 
     def send_offsets_to_transaction(self, *args: Any) -> None:
+        time.sleep(_delay_s)
         pass_point("before_offsets")
         if _random.random() < _abort_share:
             tell("abort")
@@ -90,6 +101,8 @@ class FaultyProducer(Producer):
 def install() -> None:
     """Replace the Producer that the worker uses."""
     setattr(worker.transaction, "Producer", FaultyProducer)  # noqa: B010 - an imported name, which mypy would not let be assigned
+    if _mutant:
+        MUTANTS[_mutant]()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,319 @@
+"""Small pipelines with topics of their own on a real broker: records to feed them, an oracle, and one judge for all tests.
+
+The transform: records with ``n % 10 == 3`` are filtered, ``twice`` is added to the others; tombstones are forwarded; what is no JSON goes to
+the dead letters. The oracle knows this from here and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from devkit.reader import Reader
+from devkit.verify import DEAD_LETTER, ExpectedRecord, StoredRecord, by_lineage, compare
+from devkit.verify_receipts import check_receipts, fates
+from devkit.workers import WorkerProcess
+from tests.support.broker import create_topics, unique
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from devkit.verify import Partition
+
+EPOCH_MS = 1_760_000_000_000
+PATIENCE_S = 40.0
+
+SHORT = {
+    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "3000",
+    "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300",
+    "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "2500",
+    "RECKON_RECORD_BUDGET_MS": "1000",
+}
+"""Timeouts that keep fault tests short, and obey T7."""
+
+_YAML = """\
+name: {name}
+source: {{topics: [{source}], start: {start}}}
+sink: {{topic: {sink}}}
+steps: {steps}
+transaction: {{records: {records}, interval_ms: 50}}
+kafka: {{bootstrap.servers: "${{RECKON_BOOTSTRAP_SERVERS}}"}}
+{more}
+"""
+STEPS = '[{filter: "n % 10 != 3"}, {set: {twice: "n * 2"}}]'
+
+
+def await_true(condition: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> None:
+    """Wait for a condition; AssertionError with ``what`` when it does not come."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        time.sleep(0.05)
+
+
+class Scene:
+    """One pipeline: its file, topics, workers and what must have come of it. Kills its workers in the end."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        folder: Path,
+        *,
+        partitions: int = 2,
+        sinks: int = 3,
+        records: int = 750,
+        start: str = "earliest",
+        steps: str = STEPS,
+        more: str = "",
+    ) -> None:
+        """``more``: further lines of the pipeline file, in which ``{name}`` stands for the name."""
+        self.bootstrap = bootstrap
+        self.reader = Reader(bootstrap)
+        self.name = unique("p")
+        self.source, self.sink = f"{self.name}.in", f"{self.name}.out"
+        self.dead_letters, self.receipts = f"{self.name}.dead-letters", f"{self.name}.receipts"
+        self.partitions = [(self.source, number) for number in range(partitions)]
+        self.workers: list[WorkerProcess] = []
+        self._folder = folder
+        self.path = folder / f"{self.name}.yaml"
+        self.path.write_text(
+            _YAML.format(
+                name=self.name,
+                source=self.source,
+                sink=self.sink,
+                start=start,
+                steps=steps,
+                records=records,
+                more=more.replace("{name}", self.name),
+            )
+        )
+        self._sent = count()
+        create_topics(bootstrap, {self.source: partitions, self.sink: sinks, self.dead_letters: 2, self.receipts: 1})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self.workers:
+            worker.kill()
+            if error is not None:
+                error.add_note(worker.tail(40))
+
+    def worker(
+        self,
+        instance: str = "one",
+        *,
+        drain: bool = False,
+        faults: Mapping[str, str] | None = None,
+        short: bool = True,
+        **env: str,
+    ) -> WorkerProcess:
+        """Start a worker. ``faults``: see tests.support.faulty_worker; ``env``: settings, the more important ones."""
+        worker = WorkerProcess(
+            self.path,
+            instance,
+            self.bootstrap,
+            self._folder / f"{self.name}-{instance}-{len(self.workers)}.log",
+            env={**(SHORT if short else {}), "RECKON_LOG_FORMAT": "json", **(faults or {}), **env},
+            args=["--until-drained"] if drain else [],
+            module="worker" if faults is None else "tests.support.faulty_worker",
+        )
+        self.workers.append(worker)
+        worker.start()
+        return worker
+
+    def drain(self, instance: str = "one", **env: str) -> WorkerProcess:
+        """A worker without faults that works off all there is."""
+        worker = self.worker(instance, drain=True, **env)
+        assert worker.wait(60) == 0, worker.tail()
+        return worker
+
+    def produce(self, records: int, *, keys: int = 50, partition: int = -1, every_ms: float = 0) -> None:
+        """The next records: mostly good, some malformed, some tombstones, some with headers."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2})
+        for _ in range(records):
+            n = next(self._sent)
+            producer.produce(
+                self.source,
+                value_of(n),
+                f"k{n % keys}",
+                partition,
+                timestamp=EPOCH_MS + n,
+                headers=[("trace", str(n)), ("empty", None)] if n % 50 == 0 else None,
+            )
+            if n % 100 == 0:
+                producer.poll(0)
+                time.sleep(every_ms / 10)
+        assert producer.flush(PATIENCE_S) == 0
+
+    def produce_in_transactions(self, records: int, *, aborted_every: int = 3, size: int = 100, keys: int = 50) -> None:
+        """The next records in transactions of ``size``; of every so many transactions one is aborted, its records are garbage."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": unique("feed"), "linger.ms": 0})
+        producer.init_transactions(PATIENCE_S)
+        for number in range(records // size):
+            producer.begin_transaction()
+            for _ in range(size):
+                n = next(self._sent)
+                producer.produce(self.source, value_of(n), f"k{n % keys}", timestamp=EPOCH_MS + n)
+            producer.commit_transaction(PATIENCE_S)
+            if number % aborted_every == 0:
+                producer.begin_transaction()
+                producer.produce(self.source, b'{"n": -1}', b"aborted")
+                producer.flush()
+                producer.abort_transaction(PATIENCE_S)
+
+    def committed(self) -> dict[Partition, int]:
+        return self.reader.committed_offsets(self.name, self.partitions)
+
+    def await_committed(self, records: int) -> None:
+        """Until the group has committed so many offsets, over all partitions."""
+        await_true(lambda: sum(self.committed().values()) >= records, f"{records} offsets committed")
+
+    def await_drained(self) -> None:
+        """Until the group has committed all that is in the source now."""
+        ends = last_offsets(self.sources(), self.partitions)
+        await_true(lambda: all(self.committed().get(p, 0) >= end for p, end in ends.items()), f"{ends} committed")
+
+    def sources(self) -> list[StoredRecord]:
+        return self.reader.read([self.source])
+
+    def outputs(self, *, committed: bool = True) -> list[StoredRecord]:
+        return self.reader.read([self.sink, self.dead_letters], committed=committed)
+
+    def receipt_values(self) -> list[dict[str, Any]]:
+        return [json.loads(record.value or b"") for record in self.reader.read([self.receipts])]
+
+    def problems(self, starts: Mapping[Partition, int] | None = None) -> list[str]:
+        """What is wrong with this pipeline's topics, receipts and offsets after all was consumed; nothing: exactly once.
+
+        ``starts``: where the group began, if not at 0.
+        """
+        starts = dict.fromkeys(self.partitions, 0) | dict(starts or {})
+        sources = [s for s in self.sources() if s.offset >= starts[s.topic, s.partition]]
+        actual = self.outputs()
+        identify = by_lineage(self.dead_letters)
+        findings = compare([e for s in sources if (e := self.expected(s))], actual, identify)
+        committed = self.committed()
+        # T1: the offset after the last record, whatever markers follow it.
+        wanted = {p: end for p, end in last_offsets(sources, self.partitions, starts).items() if end > starts[p]}
+        return (
+            findings.lines()
+            + check_receipts(
+                self.reader.read([self.receipts]),
+                starts,
+                committed,
+                found=fates(sources, actual, identify),
+                dead_letter_topic=self.dead_letters,
+            )
+            + [
+                f"{p}: {committed.get(p)} is committed, not {end}"
+                for p, end in wanted.items()
+                if committed.get(p) != end
+            ]
+        )
+
+    def expected(self, source: StoredRecord) -> ExpectedRecord | None:
+        """What must come of a record; None where it is filtered."""
+
+        def record(index: int, topic: str, value: bytes | None) -> ExpectedRecord:
+            return ExpectedRecord(source.position, index, topic, source.key, value, source.headers, source.timestamp_ms)
+
+        if source.value is None:
+            return record(0, self.sink, None)
+        if not source.value.startswith(b"{"):
+            return record(DEAD_LETTER, self.dead_letters, source.value)
+        n = json.loads(source.value)["n"]
+        return None if n % 10 == 3 else record(0, self.sink, json.dumps({"n": n, "twice": 2 * n}).encode())
+
+
+def value_of(n: int) -> bytes | None:
+    if n % 101 == 7:
+        return None
+    return b"no json" if n % 97 == 5 else json.dumps({"n": n}).encode()
+
+
+def last_offsets(
+    records: Iterable[StoredRecord], partitions: Iterable[Partition], starts: Mapping[Partition, int] | None = None
+) -> dict[Partition, int]:
+    """The offset after the last record per partition, the start where there is none."""
+    ends = {partition: (starts or {}).get(partition, 0) for partition in partitions}
+    for record in records:
+        place = record.topic, record.partition
+        ends[place] = max(ends[place], record.offset + 1)
+    return ends
+
+
+def faults(worker: WorkerProcess) -> list[str]:
+    """The faults that took place in a worker, in order, without their times."""
+    lines = worker.log_path.read_text(errors="replace").splitlines() if worker.log_path.exists() else []
+    found = [line.removeprefix("fault: ") for line in lines if line.startswith("fault: ")]
+    return [fault for fault in found if not fault.startswith("installed")]
+
+
+def events(worker: WorkerProcess, name: str) -> list[dict[str, Any]]:
+    return [entry for entry in worker.logs() if entry.get("event") == name]
+
+
+class Onlooker:
+    """A concurrent read_committed consumer, as a context manager: what it sees while the workers run, it must not regret."""
+
+    def __init__(self, bootstrap: str, partitions: Sequence[Partition]) -> None:
+        self.seen: list[tuple[int, int, bytes | None]] = []
+        """(partition, offset, value) in the order in which they came."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": unique("onlooker"),
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+        self._consumer.assign([TopicPartition(*partition, 0) for partition in partitions])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            for message in self._consumer.consume(5000, 0.1):
+                if message.error() is None:
+                    self.seen.append((message.partition() or 0, message.offset() or 0, message.value()))
+
+
+@contextlib.contextmanager
+def in_background(work: Callable[[], None]) -> Any:
+    """Run ``work`` in a thread while the block lasts; the block's end waits for it and raises what it raised."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's thread
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
