@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -14,7 +14,6 @@ from devkit.errors import BrokerTimeoutError, DevkitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
 
 _POLL = 0.02  # seconds
 _REQUEST = 10.0  # seconds for one request
@@ -26,13 +25,16 @@ _silent.propagate = False  # a broker that is not up yet, or was killed on purpo
 
 def admin_client(bootstrap: str) -> AdminClient:
     """An AdminClient that tries again quickly and writes nothing to stderr."""
-    config: dict[str, Any] = {
+    return AdminClient(_client(bootstrap), logger=_silent)
+
+
+def _client(bootstrap: str) -> dict[str, Any]:
+    return {
         "bootstrap.servers": bootstrap,
         "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 200,
         "error_cb": lambda _error: None,
     }
-    return AdminClient(config, logger=_silent)
 
 
 def registered_brokers(admin: AdminClient) -> set[int]:
@@ -43,29 +45,34 @@ def registered_brokers(admin: AdminClient) -> set[int]:
         return set()
 
 
-def await_group_coordinators(admin: AdminClient, partitions: int, timeout: float) -> None:
+def await_group_coordinators(bootstrap: str, partitions: int, timeout: float) -> None:
     """Wait until every partition of the offsets topic has a coordinator that answers.
 
     The first question makes the broker create the topic, which takes a moment; a client that commits or asks for
     offsets meanwhile meets errors. Java's hash of names that differ in the last digit differs by one, so
     `partitions` such names, of one length and below ten, cover every partition.
+
+    Asked by a consumer, not by AdminClient.describe_consumer_groups: with librdkafka 2.16.0 an admin request to a
+    coordinator that is just coming up ended the whole process now and then (assertion `eonce->refcnt > 0` in
+    rd_kafka_admin_coord_response_parse).
     """
     deadline = time.monotonic() + timeout
-    waiting = [f"devkit-probe-{n}" for n in range(partitions)]
-    while waiting:
-        # a request that met a broker just making the topic may stay unanswered: ask again rather than wait for it
-        futures = admin.describe_consumer_groups(waiting, request_timeout=2.0)
-        waiting = [group for group, future in futures.items() if not _answered(future)]
-        if time.monotonic() > deadline:
-            raise BrokerTimeoutError(f"no group coordinator answered within {timeout:g} s")
+    for n in range(partitions):
+        consumer = Consumer({**_client(bootstrap), "group.id": f"devkit-probe-{n}"}, logger=_silent)
+        try:
+            while not _answers(consumer):
+                if time.monotonic() > deadline:
+                    raise BrokerTimeoutError(f"no group coordinator answered within {timeout:g} s")
+        finally:
+            consumer.close()
 
 
-def _answered(future: Future[Any]) -> bool:
-    """Whether a coordinator spoke: that it does not know the group is an answer, too."""
+def _answers(consumer: Consumer) -> bool:
     try:
-        future.result()
-    except KafkaException as e:
-        return bool(e.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
+        consumer.committed([TopicPartition("devkit-probe", 0)], timeout=2.0)
+    except KafkaException:
+        time.sleep(_POLL)
+        return False
     return True
 
 

@@ -172,9 +172,8 @@ class Cluster:
         deadline = time.monotonic() + START_TIMEOUT
         for node in self.nodes:
             node.await_ready(deadline - time.monotonic())
-        client = admin.admin_client(self.bootstrap)
         partitions = int(self._properties.get("offsets.topic.num.partitions", properties.INTERNAL_PARTITIONS))
-        admin.await_group_coordinators(client, min(partitions, 10), deadline - time.monotonic())
+        admin.await_group_coordinators(self.bootstrap, min(partitions, 10), deadline - time.monotonic())
 
     def create_topics(
         self,

@@ -109,7 +109,7 @@ def _await_broker(address: str) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"the container's broker at {address} did not answer within {_START_TIMEOUT:g} s")
         time.sleep(0.1)  # a refused connection answers at once: no busy loop
-    await_group_coordinators(admin, INTERNAL_PARTITIONS, deadline - time.monotonic())
+    await_group_coordinators(address, INTERNAL_PARTITIONS, deadline - time.monotonic())
 
 
 def unique(prefix: str) -> str:
