@@ -154,10 +154,10 @@ def _kill_and_restart(
         _await("a third of the orders is fed", workers, fed)
     with stages.stage("waiting for the right moment to kill a worker") as say:
         orphan = kill_inside_transaction(victim, reader, f"{oracle.GROUP}-{victim.instance_id}")
-        held = ", ".join(f"{topic}/{partition} at {offset}" for (topic, partition), offset in orphan.stable.items())
+        (topic, partition), offset = min(orphan.stable.items())
         say(
-            f"SIGKILL to {victim.instance_id} inside a transaction (caught at try {orphan.attempts}): {len(orphan.records):,} "
-            f"records hang, readers are held back: {held}"
+            f"SIGKILL to {victim.instance_id} inside a transaction (caught at try {orphan.attempts}): {len(orphan.records):,} records "
+            f"hang; readers are held back in {len(orphan.stable)} partitions, e.g. at offset {offset} of {topic}/{partition}"
         )
     with stages.stage(f"{victim.instance_id} starts again") as say:
         start = time.monotonic()
