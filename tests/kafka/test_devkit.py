@@ -205,10 +205,14 @@ with Cluster() as cluster:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_broker_dies_with_its_parent(how: signal.Signals) -> None:
+def test_broker_dies_with_its_parent(how: signal.Signals, tmp_path: Path) -> None:
     """However the process that runs a cluster is ended, the broker ends too."""
     with subprocess.Popen(
-        [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", _CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # the folder that a killed process leaves behind
     ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
