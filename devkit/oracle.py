@@ -24,6 +24,15 @@ RECEIPTS = "orders.receipts"
 OUTPUTS = (CLEAN, LARGE)
 
 
+def _refuse(constant: str) -> NoReturn:
+    """Python's json takes NaN and Infinity, which are no JSON."""
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 class _Bad(Exception):  # noqa: N818 - not an error of ours: the record's
     """The record cannot be processed."""
 
@@ -41,7 +50,7 @@ def expected(source: StoredRecord) -> list[ExpectedRecord]:
     except (_Bad, KeyError):
         return [_record(source, DEAD_LETTER, DEAD_LETTERS, source.value)]
     kept = {name: value for name, value in order.items() if name not in ("user", "note")}
-    value = json.dumps(kept | {"amount_cents": cents, "customer": customer}, ensure_ascii=False, separators=(",", ":"))
+    value = _ENCODER.encode(kept | {"amount_cents": cents, "customer": customer})
     return [_record(source, 0, LARGE if cents > 100_000 else CLEAN, value.encode())]
 
 
@@ -51,17 +60,12 @@ def _record(source: StoredRecord, index: int, topic: str, value: bytes | None) -
 
 def _order(value: bytes) -> dict[str, Any]:
     try:
-        order = json.loads(value.decode("utf-8"), parse_constant=_refuse)
+        order = _DECODER.decode(value.decode("utf-8"))
     except ValueError as error:
         raise _Bad from error
     if not isinstance(order, dict):
         raise _Bad
     return order
-
-
-def _refuse(constant: str) -> NoReturn:
-    """Python's json takes NaN and Infinity, which are no JSON."""
-    raise ValueError(constant)
 
 
 def _number(amount: object) -> float:
