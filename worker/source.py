@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from worker.assignment import starting_offsets
 from worker.batch import Batch
-from worker.errors import FencedByTwinError, WorkerError, is_passing
+from worker.errors import FencedByTwinError, WorkerError, is_passing, kafka_error_in
 from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
@@ -72,17 +72,17 @@ class Source:
         limits = self._settings.transaction
         records = min(limits.records, most or limits.records)
         batch = self._batch = Batch()
-        self._take(self._consumer.consume(1, IDLE_WAIT_S))
+        self._take(self._consume(1, IDLE_WAIT_S))
         deadline = time.monotonic() + limits.interval_ms / 1000
         while batch and batch.records < records and batch.bytes < limits.bytes:
             # As many as fit by the average so far, so that a batch of large records does not overshoot its bytes by a whole chunk.
             fit = (limits.bytes - batch.bytes) // (batch.bytes // batch.records + 1) + 1
-            messages = self._consumer.consume(min(CHUNK, records - batch.records, fit), 0)
+            messages = self._consume(min(CHUNK, records - batch.records, fit), 0)
             if not messages:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._more_is_waiting():
                     break
-                messages = self._consumer.consume(1, min(left, GATHER_WAIT_S))
+                messages = self._consume(1, min(left, GATHER_WAIT_S))
             self._take(messages)
             if time.monotonic() >= deadline:
                 break
@@ -118,6 +118,12 @@ class Source:
         """Leave the group, so that the others need not wait for the session timeout."""
         with self._watchdog.guard("close consumer"):
             self._consumer.close()
+
+    def _consume(self, most: int, wait_s: float) -> list[Message]:
+        try:
+            return self._consumer.consume(most, wait_s)
+        except (KafkaException, SystemError) as exception:  # how confluent-kafka raises a consumer's fatal error
+            raise _unreadable(kafka_error_in(exception)) from exception
 
     def _take(self, messages: list[Message]) -> None:
         """Add to the batch what is ours and not read before; handle what is an event."""
@@ -178,12 +184,10 @@ class Source:
                 "is not in the log any more (expired before it was read, or the topic was created anew): "
                 f"records are lost that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
             )
-        elif code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID):
-            raise FencedByTwinError(f"another consumer uses our group.instance.id: {error.str()}")
         elif is_passing(error) and not error.fatal():
             _log.warning("consumer", error=error.name(), reason=error.str(), **where)
         else:
-            raise WorkerError(f"cannot read the source: {error.name()}: {error.str()} {where}")
+            raise _unreadable(error, f"{message.topic()}[{message.partition()}]: ")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
@@ -216,6 +220,12 @@ class Source:
 
 class NotAMemberError(Exception):
     """The group does not know us just now; a poll joins again."""
+
+
+def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
+    if error.code() in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID):
+        return FencedByTwinError(f"another live consumer uses our group.instance.id: {error.str()}")
+    return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
 
 
 def parse_group_metadata(metadata: bytes) -> tuple[str, int]:

@@ -146,7 +146,9 @@ def test_a_lost_position_stops_the_worker(cluster: FakeCluster, code: int) -> No
 @pytest.mark.parametrize("code", [KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID])
 def test_a_twin_of_the_group_instance_stops_the_worker(cluster: FakeCluster, code: int) -> None:
     """Two members with one group.instance.id: exit code of a twin."""
-    with pytest.raises(FencedByTwinError, match=r"^another consumer uses our group\.instance\.id: made by a test$"):
+    with pytest.raises(
+        FencedByTwinError, match=r"^another live consumer uses our group\.instance\.id: made by a test$"
+    ):
         World(cluster).taken(event(code, "fatal"))
 
 
@@ -157,9 +159,7 @@ def test_a_twin_of_the_group_instance_stops_the_worker(cluster: FakeCluster, cod
 )
 def test_other_errors_of_the_source_stop_the_worker(cluster: FakeCluster, error: Message) -> None:
     """With name, reason and place."""
-    with pytest.raises(
-        WorkerError, match=r"^cannot read the source: .*made by a test \{'topic': 'in', 'partition': 0, 'offset': 0\}$"
-    ):
+    with pytest.raises(WorkerError, match=r"^cannot read the source: in\[0\]: .*: made by a test$"):
         World(cluster).taken(error)
 
 
@@ -277,3 +277,20 @@ def test_t3_group_metadata_in_another_form_is_refused() -> None:
     """A later librdkafka may change it: then the worker stops instead of committing unfenced."""
     with pytest.raises(WorkerError, match=r"^group metadata in an unknown form: b'CGMDv3:'$"):
         parse_group_metadata(b"CGMDv3:" + metadata_bytes(1, "m")[7:])
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(KafkaError.FENCED_INSTANCE_ID, FencedByTwinError), (KafkaError.INCONSISTENT_GROUP_PROTOCOL, WorkerError)],
+)
+def test_a_fatal_error_out_of_the_poll_itself_stops_the_worker(
+    cluster: FakeCluster, code: int, kind: type[WorkerError]
+) -> None:
+    """confluent-kafka raises a consumer's fatal error from consume() instead of returning it as an event."""
+    world = World(cluster)
+    cluster.failures["consume"].append(failure(code, "fatal"))
+
+    with pytest.raises(WorkerError, match="made by a test") as raised:
+        world.source.collect()
+
+    assert type(raised.value) is kind
