@@ -49,7 +49,7 @@ def test_t1_the_committed_offset_is_that_after_the_last_processed_record(bootstr
         expected = {(e.topic, e.key, e.timestamp_ms) for s in processed if (e := scene.expected(s))}
         assert expected == {(record.topic, record.key, record.timestamp_ms) for record in scene.outputs()}
 
-        scene.drain(RECKON_TRANSACTION_RECORDS="5000")
+        scene.drain(env={"RECKON_TRANSACTION_RECORDS": "5000"})
         assert scene.problems() == []
 
 
@@ -200,7 +200,7 @@ def test_t6_a_restart_ends_the_open_transaction_of_its_predecessor_at_once(boots
     }
     with Scene(bootstrap, tmp_path, sinks=1, records=200) as scene:
         scene.produce(1000)
-        killed = scene.worker(faults={"FAULT_KILL": "after_offsets:2"}, **patient)
+        killed = scene.worker(faults={"FAULT_KILL": "after_offsets:2"}, env=patient)
         killed.wait()
         sink = [(scene.sink, 0)]
         stable = scene.reader.end_offsets(sink)
@@ -212,7 +212,7 @@ def test_t6_a_restart_ends_the_open_transaction_of_its_predecessor_at_once(boots
         assert stable == scene.reader.end_offsets(sink)
 
         started = time.monotonic()
-        heir = scene.worker(**patient)
+        heir = scene.worker(env=patient)
         await_true(lambda: scene.reader.end_offsets(sink) != stable, "the last stable offset moves")
         assert time.monotonic() - started < 20
         scene.await_drained()
@@ -224,9 +224,11 @@ def test_t6_a_restart_ends_the_open_transaction_of_its_predecessor_at_once(boots
 def test_t7_timeouts_in_the_wrong_order_are_refused_by_name(scene: Scene) -> None:
     """Exit code 2, and a message with both names and both values."""
     worker = scene.worker(
-        RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS="50000",
-        RECKON_CONSUMER_SESSION_TIMEOUT_MS="45000",
-        RECKON_CONSUMER_MAX_POLL_INTERVAL_MS="45000",
+        env={
+            "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "50000",
+            "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "45000",
+            "RECKON_CONSUMER_MAX_POLL_INTERVAL_MS": "45000",
+        }
     )
     assert worker.wait() == 2
     text = worker.log_path.read_text()
@@ -243,11 +245,13 @@ def test_t7_timeouts_in_the_wrong_order_are_refused_by_name(scene: Scene) -> Non
 def test_t8_settings_that_are_the_guarantee_are_refused(scene: Scene) -> None:
     """Exit code 2, and one message per setting; nothing was begun."""
     worker = scene.worker(
-        RECKON_PRODUCER_ACKS="1",
-        RECKON_PRODUCER_ENABLE_IDEMPOTENCE="false",
-        RECKON_CONSUMER_ENABLE_AUTO_COMMIT="true",
-        RECKON_CONSUMER_ISOLATION_LEVEL="read_uncommitted",
-        RECKON_PRODUCER_TRANSACTIONAL_ID="mine",
+        env={
+            "RECKON_PRODUCER_ACKS": "1",
+            "RECKON_PRODUCER_ENABLE_IDEMPOTENCE": "false",
+            "RECKON_CONSUMER_ENABLE_AUTO_COMMIT": "true",
+            "RECKON_CONSUMER_ISOLATION_LEVEL": "read_uncommitted",
+            "RECKON_PRODUCER_TRANSACTIONAL_ID": "mine",
+        }
     )
     assert worker.wait() == 2
     text = worker.log_path.read_text()

@@ -1,7 +1,7 @@
 """Small pipelines with topics of their own on a real broker: records to feed them, an oracle, and one judge for all tests.
 
-The transform: records with ``n % 10 == 3`` are filtered, ``twice`` is added to the others; tombstones are forwarded; what is no JSON goes to
-the dead letters. The oracle knows this from here and from nowhere else.
+The transform: records with ``n % 10 == 3`` are filtered, ``twice`` is added to the others; tombstones are forwarded; what is no JSON
+goes to the dead letters. The oracle knows this from here and from nowhere else.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class Scene:
         drain: bool = False,
         faults: Mapping[str, str] | None = None,
         short: bool = True,
-        **env: str,
+        env: Mapping[str, str] | None = None,
+        more_args: Sequence[str] = (),
     ) -> WorkerProcess:
         """Start a worker. ``faults``: see tests.support.faulty_worker; ``env``: settings, the more important ones."""
         worker = WorkerProcess(
@@ -124,17 +125,17 @@ class Scene:
             instance,
             self.bootstrap,
             self._folder / f"{self.name}-{instance}-{len(self.workers)}.log",
-            env={**(SHORT if short else {}), "RECKON_LOG_FORMAT": "json", **(faults or {}), **env},
-            args=["--until-drained"] if drain else [],
+            env={**(SHORT if short else {}), "RECKON_LOG_FORMAT": "json", **(faults or {}), **(env or {})},
+            args=[*(["--until-drained"] if drain else []), *more_args],
             module="worker" if faults is None else "tests.support.faulty_worker",
         )
         self.workers.append(worker)
         worker.start()
         return worker
 
-    def drain(self, instance: str = "one", **env: str) -> WorkerProcess:
+    def drain(self, instance: str = "one", env: Mapping[str, str] | None = None) -> WorkerProcess:
         """A worker without faults that works off all there is."""
-        worker = self.worker(instance, drain=True, **env)
+        worker = self.worker(instance, drain=True, env=env)
         assert worker.wait(60) == 0, worker.tail()
         return worker
 

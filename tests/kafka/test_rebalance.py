@@ -1,0 +1,123 @@
+"""Rules R1 to R5: partitions change hands under load, with both group protocols, and nothing is lost, doubled or reordered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from tests.support.pipelines import SHORT, Scene, await_true, events, faults, in_background
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from devkit.verify import Partition
+    from devkit.workers import WorkerProcess
+
+
+def protocol(name: str) -> dict[str, str]:
+    """Settings of a worker for a group protocol, with short timeouts where they are the client's."""
+    if name == "classic":
+        return SHORT
+    return {"RECKON_CONSUMER_GROUP_PROTOCOL": "consumer", "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "10000"}
+
+
+def owned(worker: WorkerProcess) -> int:
+    """How many partitions the worker has, by its log."""
+    changes = [e for e in worker.logs() if e.get("event") in ("assigned", "revoked", "lost")]
+    return int(changes[-1]["owned"]) if changes else 0
+
+
+@pytest.mark.parametrize("name", ["classic", "consumer"])
+def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Path, name: str) -> None:
+    """Two workers join a third and leave it again while records come in: exact set, exact order per key, receipts tile.
+
+    ``classic`` is cooperative-sticky, ``consumer`` is KIP-848. Each worker has worked, and partitions were revoked under way.
+    """
+    settings = protocol(name)
+    with Scene(bootstrap, tmp_path, partitions=6, records=200) as scene:
+        scene.produce(600)
+        first = scene.worker("one", short=False, env=settings)
+        scene.await_committed(300)
+        with in_background(lambda: scene.produce(9000, every_ms=1)):
+            others = [scene.worker(instance, short=False, env=settings) for instance in ("two", "three")]
+            workers = [first, *others]
+            await_true(lambda: [owned(worker) for worker in workers] == [2, 2, 2], "two partitions for each")
+            reached = sum(scene.committed().values())
+            scene.await_committed(reached + 600)
+            for worker in others:
+                worker.terminate()
+            assert [worker.wait() for worker in others] == [0, 0]
+            await_true(lambda: owned(first) == 6, "all partitions are back")
+        scene.await_drained()
+        first.terminate()
+        assert first.wait() == 0
+
+        assert scene.problems() == []
+        receipts = scene.receipt_values()
+        assert {f"{scene.name}-{who}" for who in ("one", "two", "three")} == {r["transactional_id"] for r in receipts}
+        assert events(first, "revoked")
+
+
+def test_r2_a_worker_that_lost_its_partitions_commits_nothing_of_them(bootstrap: str, tmp_path: Path) -> None:
+    """Under load a worker stands still beyond its session: another takes over; back again, it learns that it lost, and goes on."""
+    with Scene(bootstrap, tmp_path, partitions=4, records=200) as scene:
+        scene.produce(400)
+        sleeper = scene.worker("sleeper")
+        with in_background(lambda: scene.produce(5000, every_ms=1)):
+            scene.await_committed(200)
+            sleeper.pause()
+            heir = scene.worker("heir")
+            await_true(lambda: owned(heir) == 4, "the heir has all partitions")
+            sleeper.resume()
+            await_true(lambda: events(sleeper, "lost"), "the sleeper knows")
+            await_true(lambda: owned(sleeper) > 0, "the sleeper works again")
+        scene.await_drained()
+        for worker in (sleeper, heir):
+            worker.terminate()
+            assert worker.wait() == 0
+        assert scene.problems() == []
+
+
+def test_r5_records_of_new_partitions_are_processed_from_their_beginning(bootstrap: str, tmp_path: Path) -> None:
+    """Partitions are added under load, and have records before the worker knows of them: with start=latest none is skipped."""
+    with Scene(bootstrap, tmp_path, partitions=1, start="latest") as scene:
+        scene.produce(100)
+        worker = scene.worker(env={"RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"})
+        scene.await_committed(100)
+        scene.produce(50)
+        scene.await_committed(150)
+        worker.pause()  # so that it cannot know the new partitions before they have records
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        (future,) = admin.create_partitions([NewPartitions(scene.source, 3)]).values()
+        future.result(20)
+        scene.partitions = [(scene.source, number) for number in range(3)]
+        for number, records in ((1, 40), (2, 60), (0, 20)):
+            scene.produce(records, partition=number)
+        worker.resume()
+        scene.await_drained()
+        worker.terminate()
+        assert worker.wait() == 0
+
+        assert scene.problems(starts={(scene.source, 0): 100}) == []
+        assert {(scene.source, 0): 170, (scene.source, 1): 40, (scene.source, 2): 60} == scene.committed()
+
+
+def test_r5_start_latest_skips_what_was_there_and_nothing_that_came_after(bootstrap: str, tmp_path: Path) -> None:
+    """The first worker of a new group dies before it commits its first records: its successor begins where it began."""
+    with Scene(bootstrap, tmp_path, start="latest") as scene:
+        scene.produce(300)
+        starts: dict[Partition, int] = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
+        first = scene.worker(faults={"FAULT_KILL": "before_commit:2"})
+        scene.await_committed(300)
+        assert starts == scene.committed()
+        scene.produce(200)
+        first.wait()
+        assert faults(first) == ["kill at before_commit"]
+        assert starts == scene.committed()
+
+        scene.produce(200)
+        scene.drain()
+        assert scene.problems(starts) == []

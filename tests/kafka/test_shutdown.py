@@ -1,0 +1,202 @@
+"""How a worker ends: signals, exit codes, and what it never says."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from devkit.ports import HOST, Port
+from tests.support.pipelines import Scene, await_true, events, in_background
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from devkit.workers import WorkerProcess
+
+PATIENT = {
+    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "45000",
+    "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300",
+    "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "30000",
+}
+"""A group that waits long for the dead: what happens at once does not happen because of a timeout."""
+
+
+@pytest.fixture
+def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
+    with Scene(bootstrap, tmp_path, records=200) as scene:
+        yield scene
+
+
+def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Scene) -> None:
+    """Exit code 0 well within the grace period; another worker has the partitions within two seconds, and nothing is lost or doubled."""
+    leaving = scene.worker("leaving", env=PATIENT)
+    staying = scene.worker("staying", env=PATIENT)
+    await_true(lambda: events(leaving, "assigned") and events(staying, "assigned"), "both are members")
+    with in_background(lambda: scene.produce(4000, every_ms=1)):
+        scene.await_committed(400)
+        leaving.terminate()
+        assert leaving.wait(10) == 0
+        left = time.monotonic()
+        await_true(
+            lambda: [e for e in events(staying, "assigned") if e["owned"] == 2], "the other has both partitions", 10
+        )
+        assert time.monotonic() - left < 2
+    scene.await_drained()
+    staying.terminate()
+    assert staying.wait() == 0
+    assert scene.problems() == []
+
+
+def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(scene: Scene) -> None:
+    """Inside a transaction that would last for a minute: the first SIGTERM waits for it, the second one does not."""
+    scene.produce(1000)
+    env = PATIENT | {"RECKON_CONSUMER_GROUP_INSTANCE_ID": "one"}
+    worker = scene.worker(faults={"FAULT_DELAY_MS": "60000"}, env=env)
+    sink = [(scene.sink, number) for number in range(3)]
+    await_true(lambda: any(scene.reader.end_offsets(sink, committed=False).values()), "outputs of an open transaction")
+    worker.terminate()
+    worker.wait_for_log("stopping")
+    assert worker.alive
+    worker.terminate()
+    started = time.monotonic()
+    assert worker.wait() == 1
+    assert time.monotonic() - started < 2
+
+    scene.drain(env=env)
+    assert scene.problems() == []
+
+
+def test_exit_code_0_when_drained(scene: Scene) -> None:
+    """--until-drained: all that was there at the start is committed; an empty source is drained at once."""
+    assert scene.drain().wait() == 0
+    scene.produce(500)
+    (stopped,) = events(scene.drain(), "stopped")
+    assert stopped["drained"] is True
+    assert stopped["read"] == 500
+    assert scene.problems() == []
+
+
+def test_exit_code_0_when_the_source_ends_in_aborted_records(scene: Scene) -> None:
+    """No record ever comes from the last offsets: the end is known all the same."""
+    scene.produce_in_transactions(200, aborted_every=1)
+    scene.drain()
+    assert scene.problems() == []
+
+
+def test_exit_code_1_when_records_are_gone_before_they_were_read(bootstrap: str, tmp_path: Path) -> None:
+    """The group's offset is not in the log any more: the worker stops and says so, it does not skip."""
+    with Scene(bootstrap, tmp_path, partitions=1) as scene:
+        scene.produce(100)
+        scene.drain()
+        scene.produce(100)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        (future,) = admin.delete_records([TopicPartition(scene.source, 0, 150)]).values()
+        future.result(20)
+        worker = scene.worker(drain=True)
+        assert worker.wait() == 1
+        assert f"{scene.source} partition 0: offset 100 of group {scene.name} is not in the log any more" in text(
+            worker
+        )
+        assert {(scene.source, 0): 100} == scene.committed()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sink:", "sinks:", "sinks"),
+        ("p-", "absent-", "does not exist"),
+    ],
+)
+def test_exit_code_2_for_a_bad_pipeline_file_and_for_missing_topics(
+    scene: Scene, old: str, new: str, message: str
+) -> None:
+    """The message names what is wrong; for topics all that are missing."""
+    scene.path.write_text(scene.path.read_text().replace(old, new))
+    worker = scene.worker()
+    assert worker.wait() == 2
+    assert message in text(worker)
+    if message == "does not exist":
+        absent = scene.name.replace("p-", "absent-")
+        assert f"source topic {absent}.in does not exist" in text(worker)
+        assert f"sink topic {absent}.out does not exist" in text(worker)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RECKON_PRODUCER_REQUEST_TIMEOUT_MS", "soon"),
+        ("RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS", "soon"),
+        ("RECKON_CONSUMER_NO_SUCH_SETTING", "1"),
+        ("RECKON_TRANSACTION_RECORDS", "0"),
+    ],
+)
+def test_exit_code_2_for_a_setting_that_the_client_does_not_take(scene: Scene, name: str, value: str) -> None:
+    """Whatever the reason, the setting is named, and there is no traceback."""
+    worker = scene.worker(env={name: value})
+    assert worker.wait() == 2, worker.tail()
+    setting = name.removeprefix("RECKON_").removeprefix("PRODUCER_").removeprefix("CONSUMER_")
+    assert setting.replace("_", ".").lower() in text(worker) or name in text(worker)
+    assert "Traceback" not in text(worker)
+
+
+def test_exit_code_3_when_a_twin_is_alive(scene: Scene) -> None:
+    """E2: two live workers with one instance id fence each other; one ends and names the setting, the data is exact."""
+    with in_background(lambda: scene.produce(6000, every_ms=1)):
+        twins = [
+            scene.worker("twin", short=False, env={"RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300"}) for _ in range(2)
+        ]
+        await_true(lambda: not all(twin.alive for twin in twins), "one of the twins ends")
+    (ended,) = [twin for twin in twins if not twin.alive]
+    (other,) = [twin for twin in twins if twin.alive]
+    assert ended.wait() == 3
+    assert "another live worker uses transactional.id" in text(ended)
+    assert "RECKON_INSTANCE_ID" in text(ended)
+    scene.await_drained()
+    other.terminate()
+    assert other.wait() == 0
+    assert scene.problems() == []
+
+
+def test_exit_code_4_when_a_deploy_pours_the_source_into_the_dead_letters(bootstrap: str, tmp_path: Path) -> None:
+    """Nothing of the batch that would pass the limit is committed, no dead letter of it can be read."""
+    with Scene(bootstrap, tmp_path, steps='[{filter: "no_such_field > 1"}]') as scene:
+        scene.produce(500)
+        worker = scene.worker(drain=True)
+        assert worker.wait() == 4
+        assert "of the last" in text(worker)
+        assert "nothing of this batch was committed" in text(worker)
+        assert [] == scene.outputs() == scene.reader.read([scene.receipts])
+        assert scene.committed() == {}
+
+
+def test_exit_code_5_when_no_broker_answers_at_the_start(scene: Scene) -> None:
+    """Within the start timeout, and the address is named."""
+    port = Port()
+    address = f"{HOST}:{port.number}"
+    port.close()
+    worker = scene.worker(env={"RECKON_BOOTSTRAP_SERVERS": address, "RECKON_START_TIMEOUT_S": "1"})
+    assert worker.wait(15) == 5
+    assert f"no broker answers at {address} within 1 s" in text(worker)
+
+
+def test_no_secret_is_ever_logged(scene: Scene) -> None:
+    """Neither by a worker that runs with librdkafka's debug output, nor by --print-config, which masks it."""
+    secret = "hunter2-is-secret"
+    env = {"RECKON_KAFKA_SASL_PASSWORD": secret, "RECKON_KAFKA_SSL_KEY_PASSWORD": secret, "RECKON_LOG_LEVEL": "debug"}
+    scene.produce(100)
+    worker = scene.drain(env=env | {"RECKON_KAFKA_DEBUG": "conf,security"})
+    assert secret not in text(worker)
+    shown = scene.worker(env=env, more_args=["--print-config"])
+    assert shown.wait() == 0
+    assert secret not in text(shown)
+    assert "consumer.sasl.password = ******** " in text(shown)
+    assert "producer.ssl.key.password = ******** " in text(shown)
+
+
+def text(worker: WorkerProcess) -> str:
+    return worker.log_path.read_text()
