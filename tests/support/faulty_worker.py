@@ -43,6 +43,11 @@ def tell(fault: str) -> None:
     print(f"fault: {fault}", flush=True)
 
 
+def _chance(share: float) -> bool:
+    """Draws only where the share is one, so that a seed's draws are those of one kind of fault."""
+    return share > 0 and _random.random() < share
+
+
 def _kill() -> None:
     tell(f"kill at {_kill_point}")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -76,7 +81,7 @@ class FaultyProducer(Producer):
     def send_offsets_to_transaction(self, *args: Any) -> None:
         time.sleep(_delay_s)
         pass_point("before_offsets")
-        if _random.random() < _abort_share:
+        if _chance(_abort_share):
             tell("abort")
             raise KafkaException(KafkaError(KafkaError._FAIL, "injected abort", False, False, True))
         super().send_offsets_to_transaction(*args)
@@ -88,7 +93,7 @@ class FaultyProducer(Producer):
             self.flush()
             threading.Timer(0.0005, _kill).start()
         _passed["inside_commit"] += 1
-        if _random.random() < _unknown_share:
+        if _chance(_unknown_share):
             took_place = _random.random() < 0.5
             tell(f"unknown outcome, committed: {took_place}")
             if took_place:
