@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S = 15.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+"""What a broker says of a partition while it takes it over, or has just been told of it: ask again."""
 _CHUNK = 10_000
 _LEVELS = {True: "read_committed", False: "read_uncommitted"}
 
@@ -80,8 +82,16 @@ class Reader:
         asked = {TopicPartition(*partition): spec for partition in partitions}
         if not asked:
             return {}
-        futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
-        return {(tp.topic, tp.partition): future.result(2 * REQUEST_TIMEOUT_S).offset for tp, future in futures.items()}
+        deadline = time.monotonic() + REQUEST_TIMEOUT_S
+        while True:
+            futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=REQUEST_TIMEOUT_S)
+            try:
+                results = {tp: future.result(2 * REQUEST_TIMEOUT_S) for tp, future in futures.items()}
+                return {(tp.topic, tp.partition): result.offset for tp, result in results.items()}
+            except KafkaException as exception:
+                if exception.args[0].code() not in _MOVING or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def committed_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The group's committed offsets; a partition without one is left out. Joins no group.
