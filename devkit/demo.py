@@ -65,7 +65,7 @@ class Stages:
                     status.update(text)
 
             yield say
-        self._console.print(f"{time.monotonic() - start:5.1f} s  {said}", highlight=False)
+        self._console.print(f"{time.monotonic() - start:5.1f} s  {said}", highlight=False, soft_wrap=True)
 
 
 def demo(
@@ -131,7 +131,7 @@ def _run(
                 console.print(worker.tail(), markup=False, highlight=False)
             raise
     _report(console, judgement, feeder, orphan)
-    console.print(_next_steps(judgement, stages.elapsed_s), highlight=False)
+    console.print(_next_steps(judgement, stages.elapsed_s), highlight=False, soft_wrap=True)
     return 0 if judgement.ok else 1
 
 
@@ -243,6 +243,6 @@ def _next_steps(judgement: Judgement, elapsed_s: float) -> str:
         return f"\n[bold red]Not exactly once[/] ({elapsed_s:.0f} s)."
     return (
         f"\n[bold green]Exactly once[/], worker killed inside a transaction: yes ({elapsed_s:.0f} s).\n\n"
-        "Next: read config/pipelines/orders.yaml, change a step and run `make demo` again (the verdict will name what you changed);\n"
-        "`reckon broker` keeps a broker running, `reckon run config/pipelines/orders.yaml` is one worker on it."
+        "Next: change a step in config/pipelines/orders.yaml and run `make demo` again: the verdict names what differs.\n"
+        "`reckon broker` runs a broker for tries of your own, `reckon run PIPELINE` a worker."
     )
