@@ -43,9 +43,12 @@ class LibrdkafkaLog:
 
     def __init__(self, on_broken_connection: Callable[[], None] = lambda: None) -> None:
         self._on_broken_connection = on_broken_connection
+        self._last = ""
 
     def log(self, level: int, message: str, *args: object) -> None:
         text = message % args if args else message
         if text.startswith("FAIL "):
             self._on_broken_connection()
-        structlog.get_logger("librdkafka").log(level, text)
+        if text != self._last:  # while no broker is there, each attempt to connect says the same
+            self._last = text
+            structlog.get_logger("librdkafka").log(level, text)
