@@ -41,7 +41,7 @@ def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Pat
         scene.produce(600)
         first = scene.worker("one", short=False, env=settings)
         scene.await_committed(300)
-        with in_background(lambda: scene.produce(9000, every_ms=1)):
+        with in_background(lambda: scene.produce(7000, every_ms=1)):
             others = [scene.worker(instance, short=False, env=settings) for instance in ("two", "three")]
             workers = [first, *others]
             await_true(lambda: [owned(worker) for worker in workers] == [2, 2, 2], "two partitions for each")
