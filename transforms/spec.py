@@ -38,7 +38,7 @@ class DeadLetterLimit(Model):
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
     """Of the last `window` records."""
     window: Annotated[int, Field(gt=0)] = 10_000
-    absolute: Annotated[int, Field(gt=0)] | None = 100_000
+    absolute: Annotated[int, Field(gt=0)] | None = None
     """Dead letters since the start of the worker; None: no such limit."""
 
 

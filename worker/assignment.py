@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaException, TopicPartition
 
-from worker.errors import WorkerError, error_of, is_hopeless
+from worker.errors import StoppedError, WorkerError, error_of, is_hopeless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from confluent_kafka import Consumer
@@ -29,33 +29,42 @@ CALL_S = 5.0
 _log = structlog.get_logger("reckon.assignment")
 
 
+def ends_of_new_topics(consumer: Consumer, settings: Settings, watchdog: Watchdog) -> dict[Partition, int]:
+    """Before the group is joined, with ``start: latest``: the ends of all partitions of topics that the group has committed nothing of.
+
+    Asked before the join, because members that begin a new group together join it together: whoever looked only when its partitions
+    came could find the pins of a quicker one, and take a topic for known whose history it was told to leave out.
+    """
+    ends: dict[Partition, int] = {}
+    for topic in settings.topics if settings.start == "latest" else ():
+        metadata = _patiently("read metadata", partial(consumer.list_topics, topic, CALL_S), settings, watchdog)
+        partitions = [(topic, number) for number in metadata.topics[topic].partitions]
+        if not committed_offsets(consumer, partitions, settings, watchdog):
+            ends |= {p: _watermarks(consumer, p, settings, watchdog)[1] for p in partitions}
+    return ends
+
+
 def starting_offsets(
-    consumer: Consumer, partitions: Sequence[Partition], settings: Settings, watchdog: Watchdog
+    consumer: Consumer,
+    partitions: Sequence[Partition],
+    new_topics: Mapping[Partition, int],
+    settings: Settings,
+    watchdog: Watchdog,
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     """(start of every partition, those starts that are to be pinned by a commit).
 
-    The group's committed offset; without one the beginning of the partition. Only with ``start: latest``, and only where the group has
-    committed nothing of the whole topic, the end: then it is pinned at once, or a crash before the first commit would skip what came
-    in between. So a partition added to a topic later is read from its beginning whatever ``start`` says (R5).
+    The group's committed offset; without one, what ``ends_of_new_topics`` found, and else the beginning of the partition. So a partition
+    added to a topic later is read from its beginning whatever ``start`` says (R5). An end is pinned at once, or a crash before the first
+    commit would skip what came in between.
     """
     if not partitions:
         return {}, {}
     starts = committed_offsets(consumer, partitions, settings, watchdog)
-    missing = [p for p in partitions if p not in starts]
-    new_topics = _topics_new_to_group(consumer, missing, settings, watchdog) if settings.start == "latest" else set()
-    pins = {}
-    for partition in missing:
-        low, high = _patiently(
-            "read watermarks",
-            partial(consumer.get_watermark_offsets, TopicPartition(*partition), CALL_S),
-            settings,
-            watchdog,
-        )
-        if partition[0] in new_topics:
-            starts[partition] = pins[partition] = high
-        else:
-            starts[partition] = low
-    return starts, pins
+    pins = {p: new_topics[p] for p in partitions if p not in starts and p in new_topics}
+    beginnings = {
+        p: _watermarks(consumer, p, settings, watchdog)[0] for p in partitions if p not in starts and p not in pins
+    }
+    return starts | pins | beginnings, pins
 
 
 def committed_offsets(
@@ -69,16 +78,9 @@ def committed_offsets(
     return {(p.topic, p.partition): p.offset for p in found if p.offset >= 0}
 
 
-def _topics_new_to_group(
-    consumer: Consumer, partitions: Sequence[Partition], settings: Settings, watchdog: Watchdog
-) -> set[str]:
-    new = set()
-    for topic in {topic for topic, _ in partitions}:
-        metadata = _patiently("read metadata", partial(consumer.list_topics, topic, CALL_S), settings, watchdog)
-        everywhere = [(topic, number) for number in metadata.topics[topic].partitions]
-        if not committed_offsets(consumer, everywhere, settings, watchdog):
-            new.add(topic)
-    return new
+def _watermarks(consumer: Consumer, partition: Partition, settings: Settings, watchdog: Watchdog) -> tuple[int, int]:
+    call = partial(consumer.get_watermark_offsets, TopicPartition(*partition), CALL_S)
+    return _patiently("read watermarks", call, settings, watchdog)
 
 
 def _checked(partitions: list[TopicPartition]) -> list[TopicPartition]:
@@ -99,5 +101,7 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
             error = error_of(exception)
             if time.monotonic() > deadline or error.fatal() or is_hopeless(error):
                 raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception
+            if watchdog.stopping:
+                raise StoppedError(f"stopped while waiting to {operation}: {error.str()}") from exception
             _log.warning("waiting", operation=operation, error=error.name(), reason=error.str())
             time.sleep(0.1)

@@ -55,7 +55,7 @@ def run(
     """
     try:
         loaded = load_pipeline(pipeline)
-        settings = resolve(loaded, partition_eof=until_drained)
+        settings = resolve(loaded)
         if print_config:
             for name, value, origin in masked(settings):
                 typer.echo(f"{name} = {value}  # {origin}")
@@ -94,7 +94,7 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             bootstrap=settings.bootstrap,
             transform=loaded.transform.digest,
         )
-        check_topics(settings)
+        check_topics(settings, watchdog)
         loop = TransactionalLoop(
             settings,
             budget.run,

@@ -54,6 +54,12 @@ class BrokerUnreachableError(WorkerError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class StoppedError(WorkerError):
+    """A stop signal came while the worker was waiting for a broker, with nothing in its hands."""
+
+    exit_code = ExitCode.DRAINED
+
+
 class TransactionError(Exception):
     """A transaction that did not commit, and what to do next."""
 

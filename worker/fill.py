@@ -66,6 +66,8 @@ class Filler:
             dead += len(result.failures)
             failures = result.failures or failures
             parts.append(_part(partition, ranges[partition], len(records), result))
+        nothing = Result([], [], 0)
+        parts += [_part(p, span, 0, nothing) for p, span in ranges.items() if p not in batch.runs]  # markers passed
         return Filled(tuple(parts), dead, failures[-1] if failures else None, refused)
 
     def _transformed(self, partition: Partition, records: Sequence[SourceRecord]) -> Result:

@@ -42,6 +42,10 @@ TWIN_FENCINGS = 3
 HOPELESS_ATTEMPTS = 8
 """Fresh producers in a row without a commit between them: then something is wrong that another one will not mend."""
 
+PASS_MARKERS_S = 30.0
+"""So long without a record, and commit markers behind the last one are committed, too. Not at once: that would be a transaction more for
+every burst of a transactional source."""
+
 COLLECT_GARBAGE_S = 5.0
 PAUSES_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Before the n-th replay in a row. Short of any group timeout."""
@@ -74,6 +78,7 @@ class TransactionalLoop:
         self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
         self._failed_attempts = 0
         self._fresh_producers = 0
+        self._most = settings.transaction.records
         self._diversions = Diversions()
         self._filler = Filler(settings, transform, self._producer, self._diversions)
 
@@ -96,11 +101,14 @@ class TransactionalLoop:
             self._producer.close()
 
     def _work(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None) -> None:
-        swept = time.monotonic()
+        swept = active = time.monotonic()
         while not self._watchdog.stopping:
-            batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else None)
-            if batch or self.source.pins:
+            batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else self._most)
+            if not batch and time.monotonic() - active > PASS_MARKERS_S:
+                self.source.pass_markers()
+            if batch or self.source.pins or self._offsets.ranges():
                 self._transact(batch)
+                active = time.monotonic()
             elif drained is not None and drained(self._offsets, self.source.ends_reached):
                 return
             # Python's collector looks at every record of every batch when it is left to itself: 10 % of the throughput. Between
@@ -112,6 +120,7 @@ class TransactionalLoop:
 
     def _transact(self, batch: Batch) -> None:
         """One transaction over the batch. Returns with the batch committed, or rewound so that its records come again."""
+        started = time.monotonic()
         try:
             self._producer.begin()
             receipt = self._fill(batch)
@@ -134,6 +143,16 @@ class TransactionalLoop:
         except WorkerError:
             self._abort_quietly()
             raise
+        self._fit(batch, time.monotonic() - started)
+
+    def _fit(self, batch: Batch, took_s: float) -> None:
+        """Keep a transaction well within its timeout: where the transform is slow, a full batch would be fenced again and again."""
+        share = took_s / self._settings.transaction_timeout_s
+        if share > 0.5:
+            self._most = max(1, batch.records // 2)
+            _log.warning("slow transaction", took_s=round(took_s, 1), records=batch.records, next_at_most=self._most)
+        elif share < 0.2:
+            self._most = min(self._settings.transaction.records, 2 * self._most)
 
     def _fill(self, batch: Batch) -> Receipt:
         filled = self._filler.fill(batch, self._offsets.ranges())

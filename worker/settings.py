@@ -36,6 +36,7 @@ _CONSUMER_PINNED: ClientConfig = {
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
+    "enable.partition.eof": True,
     "allow.auto.create.topics": False,
 }
 _PRODUCER_PINNED: ClientConfig = {
@@ -53,7 +54,6 @@ _ALIASES = {
 _OURS = {
     "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
     "group.id": "set group_id in the pipeline file or RECKON_GROUP_ID",
-    "enable.partition.eof": "the worker sets it where it needs it",
 }
 _CONSUMER_DEFAULTS: ClientConfig = {
     "group.protocol": "classic",
@@ -142,7 +142,7 @@ class Settings:
         return float(self.consumer["max.poll.interval.ms"]) / 1000
 
 
-def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
+def resolve(loaded: LoadedPipeline) -> Settings:
     """All settings of a run. BadConfigError, with every problem in it, where they cannot keep the guarantees."""
     spec = loaded.spec
     worker = _worker_settings()
@@ -181,7 +181,7 @@ def resolve(loaded: LoadedPipeline, *, partition_eof: bool = False) -> Settings:
         "consumer",
         _CONSUMER_DEFAULTS | ({} if kip848 else _CLASSIC_DEFAULTS),
         _CONSUMER_PINNED,
-        {"group.id": group_id, "enable.partition.eof": partition_eof},
+        {"group.id": group_id},
     )
     producer = client("producer", _PRODUCER_DEFAULTS, _PRODUCER_PINNED, {"transactional.id": transactional_id})
     limits = spec.transaction

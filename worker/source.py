@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from worker.assignment import starting_offsets
+from worker.assignment import ends_of_new_topics, starting_offsets
 from worker.batch import Batch
-from worker.errors import FencedByTwinError, WorkerError, is_passing, kafka_error_in
+from worker.errors import BadConfigError, FencedByTwinError, WorkerError, is_passing, kafka_error_in
 from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Source:
         self.pins: dict[Partition, int] = {}
         """Where partitions of a new group with ``start: latest`` begin: to be committed with the next transaction (R5)."""
         self.ends_reached: dict[Partition, int] = {}
-        """Per partition the offset of the last end-of-partition event; only where the settings ask for these events."""
-        self.rebalances = 0
+        """Per partition the offset of the last end-of-partition event: every record below it was handed over."""
+        self._new_topics: dict[Partition, int] = {}
         self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
 
     @property
@@ -60,6 +60,7 @@ class Source:
         return self._consumer
 
     def subscribe(self) -> None:
+        self._new_topics = ends_of_new_topics(self._consumer, self._settings, self._watchdog)
         self._consumer.subscribe(
             list(self._settings.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -87,6 +88,17 @@ class Source:
             if time.monotonic() >= deadline:
                 break
         return batch
+
+    def pass_markers(self) -> None:
+        """Count what lies between the last record and the end of a partition as read: commit markers and aborted records, never data.
+
+        Such offsets would otherwise never be committed, and a partition that is fully processed, then emptied by retention, would look
+        like one whose records expired unread.
+        """
+        for partition, end in self.ends_reached.items():
+            wanted = self._offsets.wanted(partition)
+            if wanted is not None and wanted < end:
+                self._offsets.read(partition, end - 1)
 
     def group_metadata(self) -> bytes:
         """The group metadata for one commit, fetched anew each time and never cached (T3).
@@ -181,8 +193,8 @@ class Source:
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
             raise WorkerError(
                 f"{message.topic()} partition {message.partition()}: offset {message.offset()} of group {self._settings.group_id} "
-                "is not in the log any more (expired before it was read, or the topic was created anew): "
-                f"records are lost that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
+                "is not in the log any more (expired before it was read, or the topic was created anew): records may be lost "
+                f"that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
             )
         elif is_passing(error) and not error.fatal():
             _log.warning("consumer", error=error.name(), reason=error.str(), **where)
@@ -190,10 +202,8 @@ class Source:
             raise _unreadable(error, f"{message.topic()}[{message.partition()}]: ")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.rebalances += 1
-        starts, pins = starting_offsets(
-            consumer, [(p.topic, p.partition) for p in partitions], self._settings, self._watchdog
-        )
+        ours = [(p.topic, p.partition) for p in partitions]
+        starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
         self._offsets.assign(starts)
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])
@@ -208,7 +218,6 @@ class Source:
         _log.warning("lost", partitions=_names(partitions), owned=len(self._offsets.owned))
 
     def _release(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.rebalances += 1
         gone = [(p.topic, p.partition) for p in partitions]
         self._batch.drop(gone)
         self._offsets.release(gone)
@@ -225,6 +234,10 @@ class NotAMemberError(Exception):
 def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
     if error.code() in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID):
         return FencedByTwinError(f"another live consumer uses our group.instance.id: {error.str()}")
+    if error.code() == KafkaError.INVALID_SESSION_TIMEOUT:
+        return BadConfigError(
+            f"the broker refuses session.timeout.ms (group.min/max.session.timeout.ms): {error.str()}"
+        )
     return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
 
 

@@ -10,11 +10,12 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from worker.errors import BadConfigError, BrokerUnreachableError, WorkerError, error_of
+from worker.errors import BadConfigError, BrokerUnreachableError, StoppedError, WorkerError, error_of
 from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
     from worker.settings import Settings
+    from worker.watchdog import Watchdog
 
 _log = structlog.get_logger("reckon.topics")
 
@@ -31,7 +32,7 @@ _CLIENT_SETTINGS = (
 )
 
 
-def check_topics(settings: Settings) -> None:
+def check_topics(settings: Settings, watchdog: Watchdog) -> None:
     """Check that all topics exist, and create the worker's own where they are missing.
 
     BrokerUnreachableError when no broker answers within start_timeout_s, BadConfigError naming every missing source and sink.
@@ -42,7 +43,7 @@ def check_topics(settings: Settings) -> None:
         logger=LibrdkafkaLog(),
         error_cb=lambda error: reasons.append(error.str()),
     )
-    existing = _existing(admin, settings, reasons)
+    existing = _existing(admin, settings, watchdog, reasons)
     missing = [f"source topic {t} does not exist" for t in settings.topics if t not in existing]
     own = (settings.dead_letter_topic, settings.receipt_topic)
     missing += [f"sink topic {t} does not exist" for t in settings.sinks if t not in existing and t not in own]
@@ -53,7 +54,7 @@ def check_topics(settings: Settings) -> None:
             _create(admin, topic, partitions=max(existing[t] for t in settings.topics))
 
 
-def _existing(admin: AdminClient, settings: Settings, reasons: list[str]) -> dict[str, int]:
+def _existing(admin: AdminClient, settings: Settings, watchdog: Watchdog, reasons: list[str]) -> dict[str, int]:
     """Topic -> number of partitions."""
     deadline = time.monotonic() + settings.worker.start_timeout_s
     while True:
@@ -66,6 +67,8 @@ def _existing(admin: AdminClient, settings: Settings, reasons: list[str]) -> dic
                 raise BrokerUnreachableError(
                     f"no broker answers at {settings.bootstrap} within {settings.worker.start_timeout_s:g} s: {why}"
                 ) from exception
+            if watchdog.stopping:
+                raise StoppedError(f"stopped while waiting for a broker at {settings.bootstrap}") from exception
             _log.info("waiting for a broker", bootstrap=settings.bootstrap)
         else:
             return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}

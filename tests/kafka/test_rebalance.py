@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
@@ -120,4 +121,41 @@ def test_r5_start_latest_skips_what_was_there_and_nothing_that_came_after(bootst
 
         scene.produce(200)
         scene.drain()
+        assert scene.problems(starts) == []
+
+
+def test_r5_workers_that_begin_a_new_group_together_all_begin_at_the_end(bootstrap: str, tmp_path: Path) -> None:
+    """The first generation: one of them looks up its partitions when the other has its pins committed long since.
+
+    A plain consumer holds the partitions until both have joined; when it leaves they get them in one rebalance.
+    """
+    with Scene(bootstrap, tmp_path, start="latest") as scene:
+        scene.produce(300)
+        starts: dict[Partition, int] = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
+        holder = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": scene.name,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 300,
+            }
+        )
+        holder.subscribe([scene.source])
+        await_true(lambda: holder.poll(0.1) is None and len(holder.assignment()) == 2, "the holder has all")
+        quick = scene.worker("quick")
+        slow = scene.worker("slow", faults={"FAULT_ASSIGN_DELAY_MS": "1500"})
+        await_true(
+            lambda: holder.poll(0.1) is None and events(quick, "assigned") and events(slow, "assigned"), "joined"
+        )
+        holder.close()
+        await_true(lambda: starts == scene.committed(), "both have pinned their partition")
+        assert faults(slow) == ["late look-up"]
+        scene.produce(200)
+        scene.await_drained()
+        for worker in (quick, slow):
+            worker.terminate()
+            assert worker.wait() == 0
+            assert owned(worker) == 0
+
         assert scene.problems(starts) == []

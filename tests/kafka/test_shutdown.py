@@ -105,6 +105,36 @@ def test_exit_code_1_when_records_are_gone_before_they_were_read(bootstrap: str,
         assert {(scene.source, 0): 100} == scene.committed()
 
 
+def test_a_source_that_was_processed_and_then_expired_is_no_loss(bootstrap: str, tmp_path: Path) -> None:
+    """Commit markers behind the last record are committed when the source is quiet; else the log's start would lie beyond our offset."""
+    with Scene(bootstrap, tmp_path, partitions=1) as scene:
+        scene.produce_in_transactions(100, aborted_every=1000)
+        (end,) = scene.reader.end_offsets(scene.partitions).values()
+        assert end > 100, "the source has no markers"
+        worker = scene.worker(faults={"FAULT_QUIET_S": "1"})
+        await_true(lambda: scene.committed() == {(scene.source, 0): end}, "the markers are committed")
+        worker.terminate()
+        assert worker.wait() == 0
+        assert [[(p["from"], p["to"], p["read"]) for p in r["partitions"]] for r in scene.receipt_values()][-1] == [
+            (100, end, 0)
+        ]
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        (future,) = admin.delete_records([TopicPartition(scene.source, 0, -1)]).values()
+        future.result(20)
+
+        scene.drain()
+
+
+def test_sigterm_while_waiting_for_a_broker(scene: Scene) -> None:
+    """Nothing is in its hands, so it need not wait for the end of its patience: exit code 0."""
+    port = Port()
+    worker = scene.worker(env={"RECKON_KAFKA_BOOTSTRAP_SERVERS": f"{HOST}:{port.number}"})
+    await_true(lambda: events(worker, "waiting for a broker"), "it waits")
+    worker.terminate()
+    assert worker.wait(10) == 0
+    port.close()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -10,6 +10,8 @@ Each fault prints one line to stdout when it takes place, so that a test can pro
 - ``FAULT_KILL``: ``point:n``: SIGKILL to itself at the n-th passing (from 1) of a point: before_begin, after_begin, between_produces,
   before_offsets, after_offsets, before_commit, inside_commit, after_commit.
 - ``FAULT_STOP``: ``point:n``: SIGSTOP to itself there (inside_commit aside), until somebody sends SIGCONT.
+- ``FAULT_ASSIGN_DELAY_MS``: so long the worker hesitates before it looks up where its partitions start.
+- ``FAULT_QUIET_S``: stands for worker.loop.PASS_MARKERS_S.
 - ``FAULT_MUTANT``: name of a broken variant of the worker (tests.support.mutants), to show that the judges see it.
 """
 
@@ -25,8 +27,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+import worker.loop
+import worker.source
 import worker.transaction
 from tests.support.mutants import MUTANTS
+from worker.assignment import starting_offsets
 from worker.cli import main
 
 _random = random.Random(int(os.environ.get("FAULT_SEED", "0")))
@@ -35,6 +40,7 @@ _unknown_share = float(os.environ.get("FAULT_UNKNOWN_SHARE", "0"))
 _kill_point, _, _kill_count = os.environ.get("FAULT_KILL", "").partition(":")
 _stop_point, _, _stop_count = os.environ.get("FAULT_STOP", "").partition(":")
 _delay_s = float(os.environ.get("FAULT_DELAY_MS", "0")) / 1000
+_assign_delay_s = float(os.environ.get("FAULT_ASSIGN_DELAY_MS", "0")) / 1000
 _mutant = os.environ.get("FAULT_MUTANT", "")
 _passed: Counter[str] = Counter()
 
@@ -106,6 +112,18 @@ class FaultyProducer(Producer):
 def install() -> None:
     """Replace the Producer that the worker uses."""
     setattr(worker.transaction, "Producer", FaultyProducer)  # noqa: B010 - an imported name, which mypy would not let be assigned
+    if _assign_delay_s:
+        look_up = starting_offsets
+
+        def late(*args: Any) -> Any:
+            if args[1]:
+                tell("late look-up")
+                time.sleep(_assign_delay_s)
+            return look_up(*args)
+
+        setattr(worker.source, "starting_offsets", late)  # noqa: B010 - as above
+    if "FAULT_QUIET_S" in os.environ:
+        setattr(worker.loop, "PASS_MARKERS_S", float(os.environ["FAULT_QUIET_S"]))  # noqa: B010 - as above
     if _mutant:
         MUTANTS[_mutant]()
 

@@ -1,4 +1,4 @@
-"""The steps of a pipeline, one file each. A new one is added to `STEPS`, and nowhere else."""
+"""The steps of a pipeline, one file each. A new one is added to `STEPS` and `AnyStep` below, and nowhere else."""
 
 from __future__ import annotations
 

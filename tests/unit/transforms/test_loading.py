@@ -405,4 +405,4 @@ def test_defaults() -> None:
         limit.absolute,
         spec.tombstones,
         spec.lineage,
-    ) == (0.5, 10_000, 100_000, "forward", True)
+    ) == (0.5, 10_000, None, "forward", True)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeConsumer, failure, kafka_error, message, settings
-from worker.assignment import committed_offsets, starting_offsets
+from worker.assignment import committed_offsets, ends_of_new_topics, starting_offsets
 from worker.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def starts(
     cluster: FakeCluster, *partitions: Partition, start: str = "earliest"
 ) -> tuple[dict[Partition, int], dict[Partition, int]]:
     consumer = cast("Consumer", FakeConsumer(cluster))
-    return starting_offsets(consumer, partitions, settings(start=start, topics=("in", "other")), cluster.watchdog)
+    config = settings(start=start, topics=("in", "other"))
+    new_topics = ends_of_new_topics(consumer, config, cluster.watchdog)
+    cluster.calls.clear()
+    return starting_offsets(consumer, partitions, new_topics, config, cluster.watchdog)
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
@@ -71,6 +74,29 @@ def test_r5_a_new_partition_starts_at_its_beginning_also_with_latest() -> None:
     assert starts(cluster(a=4), B, start="latest") == ({B: 7}, {})
     assert starts(cluster(a=4), A, B, start="latest") == ({A: 4, B: 7}, {})
     assert starts(cluster(c=0), A, C, start="latest") == ({A: 5, C: 0}, {A: 5})
+
+
+def test_latest_is_judged_before_the_join() -> None:
+    """Another member's pin, committed while this one joined, does not make the topic a known one; a later partition is new all the same."""
+    kafka = cluster()
+    consumer, config = cast("Consumer", FakeConsumer(kafka)), settings(start="latest", topics=("in",))
+    new_topics = ends_of_new_topics(consumer, config, kafka.watchdog)
+    assert new_topics == {A: 5, B: 8}
+
+    kafka.offsets[A] = 5
+    kafka.log["in", 2] = [message(0, partition=2)]
+    kafka.log[B].append(message(8, partition=1))
+
+    found = starting_offsets(consumer, [B, ("in", 2)], new_topics, config, kafka.watchdog)
+    assert found == ({B: 8, ("in", 2): 0}, {B: 8})
+
+
+def test_earliest_asks_nothing_before_the_join() -> None:
+    """There is nothing to judge."""
+    kafka = cluster()
+
+    assert ends_of_new_topics(cast("Consumer", FakeConsumer(kafka)), settings(), kafka.watchdog) == {}
+    assert kafka.calls == []
 
 
 def test_no_partitions_no_calls() -> None:
@@ -112,7 +138,7 @@ def test_patience_ends_before_the_group_loses_it(call: str, operation: str, slep
     consumer = cast("Consumer", FakeConsumer(kafka))
 
     with pytest.raises(WorkerError, match=rf"^cannot {operation}: _TIMED_OUT: made by a test$"):
-        starting_offsets(consumer, [A], settings(start="latest", max_poll_interval_ms=2000), kafka.watchdog)
+        ends_of_new_topics(consumer, settings(start="latest", max_poll_interval_ms=2000), kafka.watchdog)
 
     assert sum(slept) == pytest.approx(1.0, abs=0.15)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.unit.worker.fakes import Flag
     from transforms.records import SourceRecord
-    from worker.offsets import Partition
+    from worker.offsets import Offsets, Partition
     from worker.settings import Settings
 
 # A loop that never ends is what some of these would show.
@@ -578,3 +578,60 @@ def test_the_garbage_collector_is_given_back(world: World, fails: bool) -> None:
         run()
 
     assert (during, gc.isenabled(), gc.get_freeze_count()) == ([False], True, 0)
+
+
+def run_quietly(world: World, quiet_s: float) -> None:
+    """Consume the log, then be quiet for so long, with an end of partition behind the records that the log shows."""
+    loop = world.loop(settings(), transform)
+    waited = iter([False, False, True])
+
+    def drained(_offsets: Offsets, _ends: dict[Partition, int]) -> bool:
+        loop.source.ends_reached[A] = 5
+        world.now += quiet_s
+        return next(waited)
+
+    loop.run(drained)
+
+
+def test_markers_behind_the_last_record_are_committed_when_the_source_is_quiet(world: World) -> None:
+    """Otherwise they expire with the records, and a partition that was fully processed looks like one that lost some."""
+    world.log(b"a", b"b")
+
+    run_quietly(world, 31)
+
+    assert world.cluster.offsets == {A: 5}
+    assert [spans(receipt) for receipt in world.receipts] == [{A: (0, 2)}, {A: (2, 5)}]
+    (part,) = world.receipts[1].partitions
+    assert (part.read, part.filtered, part.dead_lettered, part.written) == (0, 0, 0, {})
+    assert [receipt.sequence for receipt in world.receipts] == [1, 2]
+
+
+def test_markers_are_not_committed_at_once(world: World) -> None:
+    """That would be one more transaction for every burst of a transactional source."""
+    world.log(b"a", b"b")
+
+    run_quietly(world, 9)
+
+    assert world.cluster.offsets == {A: 2}
+
+
+def test_a_slow_transform_gets_smaller_transactions(world: World) -> None:
+    """A full batch that needs more than half of the timeout is halved; once it is quick again, it grows back to the limit."""
+    world.log(*[b"%d" % n for n in range(40)])
+
+    def slowly(records: Sequence[SourceRecord]) -> Result:
+        quick = (records[0].offset() or 0) >= 12
+        world.now += 0 if quick else 2 * len(records)
+        return transform(records)
+
+    world.run(settings(records=8), slowly)
+
+    assert [spans(receipt)[A] for receipt in world.receipts] == [
+        (0, 8),
+        (8, 12),
+        (12, 16),
+        (16, 24),
+        (24, 32),
+        (32, 40),
+    ]
+    assert world.out == [b"%d/0" % n for n in range(40)]

@@ -62,7 +62,7 @@ def test_defaults_in_full() -> None:
         "auto.offset.reset": "error",
         "allow.auto.create.topics": False,
         "group.id": "orders",
-        "enable.partition.eof": False,
+        "enable.partition.eof": True,
     }
     assert settings.producer == {
         "bootstrap.servers": "127.0.0.1:9092",
@@ -198,9 +198,8 @@ def test_t8_a_pinned_setting_with_its_own_value_is_accepted(acks: object) -> Non
 
 def test_settings_of_the_worker_cannot_be_set_in_a_client() -> None:
     """Ids are made by the worker; the message says where to set them instead."""
-    assert problems(consumer={"group.id": "g", "enable.partition.eof": True}, producer={"transactional.id": "t"}) == [
+    assert problems(consumer={"group.id": "g"}, producer={"transactional.id": "t"}) == [
         "orders.yaml: consumer: group.id (pipeline file) cannot be set: set group_id in the pipeline file or RECKON_GROUP_ID",
-        "orders.yaml: consumer: enable.partition.eof (pipeline file) cannot be set: the worker sets it where it needs it",
         "orders.yaml: producer: transactional.id (pipeline file) cannot be set: it is made of the pipeline's name and RECKON_INSTANCE_ID",
     ]
 
@@ -278,11 +277,6 @@ def test_r3_other_assignors_are_refused() -> None:
     assert problems(consumer={"partition.assignment.strategy": "range"}) == [
         "orders.yaml: consumer: partition.assignment.strategy=range: the worker assigns incrementally, cooperative-sticky was expected"
     ]
-
-
-def test_partition_eof_only_where_asked_for() -> None:
-    """End-of-partition events are for --until-drained."""
-    assert resolve(loaded(), partition_eof=True).consumer["enable.partition.eof"] is True
 
 
 def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
