@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from worker.settings import Settings
     from worker.transaction import TransactionalProducer
 
+PIECE = 250
+"""Records that are transformed and produced together. Small enough for the processor's caches (DECISIONS.md, 11)."""
+
 Refused = dict[tuple[str, int, int], str]
 
 
@@ -31,7 +34,6 @@ class Filled:
     """What a transaction holds, its receipt aside."""
 
     parts: tuple[PartitionReceipt, ...]
-    dead: int
     example: Failure | None
     """The last of the failures."""
     refused: Refused
@@ -54,21 +56,29 @@ class Filler:
         self._diversions = diversions
 
     def fill(self, batch: Batch, ranges: Mapping[Partition, tuple[int, int]]) -> Filled:
-        """Transform and produce the batch, partition by partition: librdkafka sends the one while we transform the next."""
+        """Transform and produce the batch, piece by piece, and let go of each piece of the batch: an abort rewinds, it needs no copy.
+
+        A partition without records in the batch but with a range has passed commit markers.
+        """
         parts = []
         refused: Refused = {}
-        failures: list[Failure] = []
-        dead = 0
-        for partition, records in batch.runs.items():
+        example: Failure | None = None
+        for partition, (start, end) in ranges.items():
             # The cast: a consumed message's headers are a list, though confluent-kafka's type also allows what produce() takes.
-            result = self._transformed(partition, cast("Sequence[SourceRecord]", records))
-            refused |= self._produce(partition, result)
-            dead += len(result.failures)
-            failures = result.failures or failures
-            parts.append(_part(partition, ranges[partition], len(records), result))
-        nothing = Result([], [], 0)
-        parts += [_part(p, span, 0, nothing) for p, span in ranges.items() if p not in batch.runs]  # markers passed
-        return Filled(tuple(parts), dead, failures[-1] if failures else None, refused)
+            records = cast("list[SourceRecord]", batch.runs.get(partition, []))
+            read, filtered, dead = len(records), 0, 0
+            written: Counter[str] = Counter()
+            while records:
+                piece = records[:PIECE]
+                del records[:PIECE]
+                result = self._transformed(partition, piece)
+                refused |= self._produce(partition, result)
+                written.update(map(itemgetter(0), result.outputs))
+                filtered += result.filtered
+                dead += len(result.failures)
+                example = result.failures[-1] if result.failures else example
+            parts.append(PartitionReceipt(*partition, start, end, read, filtered, dead, dict(written)))
+        return Filled(tuple(parts), example, refused)
 
     def _transformed(self, partition: Partition, records: Sequence[SourceRecord]) -> Result:
         """The transform's result; diverted inputs are failures without being transformed."""
@@ -102,19 +112,6 @@ class Filler:
         if self._diversions.careful:
             return self._producer.produce_one_by_one(messages)
         return self._producer.produce(messages)
-
-
-def _part(partition: Partition, span: tuple[int, int], read: int, result: Result) -> PartitionReceipt:
-    return PartitionReceipt(
-        topic=partition[0],
-        partition=partition[1],
-        from_=span[0],
-        to=span[1],
-        read=read,
-        filtered=result.filtered,
-        dead_lettered=len(result.failures),
-        written=dict(Counter(map(itemgetter(0), result.outputs))),
-    )
 
 
 def _coordinates(output: Output) -> tuple[str, int, int]:

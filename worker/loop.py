@@ -156,7 +156,7 @@ class TransactionalLoop:
 
     def _fill(self, batch: Batch) -> Receipt:
         filled = self._filler.fill(batch, self._offsets.ranges())
-        self._limit.check(batch.records, filled.dead, filled.example)
+        self._limit.check(batch.records, sum(part.dead_lettered for part in filled.parts), filled.example)
         if filled.refused:
             raise UndeliverableError(filled.refused, next(iter(filled.refused.values())))
         return Receipt(
