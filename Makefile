@@ -14,7 +14,7 @@ demo: $(VENV)/demo ## real records through a real broker, a worker killed inside
 	@$(BIN)/reckon demo
 
 test: $(VENV)/dev ## all tests, on a real broker
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .

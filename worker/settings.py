@@ -61,6 +61,8 @@ _CONSUMER_DEFAULTS: ClientConfig = {
     # librdkafka's 1000 stops fetching for a second whenever its queue is full: it alone halves the throughput (DECISIONS.md).
     "fetch.queue.backoff.ms": 5,
     "queued.max.messages.kbytes": 65_536,
+    # Per partition. librdkafka's 100,000 fill the processor's caches with records that are not needed yet.
+    "queued.min.messages": 10_000,
 }
 _CLASSIC_DEFAULTS: ClientConfig = {"session.timeout.ms": 45_000, "partition.assignment.strategy": "cooperative-sticky"}
 _PRODUCER_DEFAULTS: ClientConfig = {

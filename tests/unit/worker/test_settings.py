@@ -54,6 +54,7 @@ def test_defaults_in_full() -> None:
         "max.poll.interval.ms": 300_000,
         "fetch.queue.backoff.ms": 5,
         "queued.max.messages.kbytes": 65_536,
+        "queued.min.messages": 10_000,
         "session.timeout.ms": 45_000,
         "partition.assignment.strategy": "cooperative-sticky",
         "enable.auto.commit": False,
