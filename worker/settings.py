@@ -11,12 +11,12 @@ import os
 import re
 import socket
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from worker.consistency import plain, problems_of
 from worker.errors import BadConfigError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
                     problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS.get(name, 'the worker sets it')}")
                 elif name in pinned and not _same(name, value, pinned[name]):
                     problems.append(
-                        f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {_plain(pinned[name])}; leave it out"
+                        f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {plain(pinned[name])}; leave it out"
                     )
                 else:
                     config[name] = value
@@ -178,7 +178,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         return config
 
     given = {**spec.kafka, **spec.consumer, **_from_env("KAFKA_"), **_from_env("CONSUMER_")}
-    kip848 = _plain(given.get("group.protocol", "")) == "consumer"
+    kip848 = plain(given.get("group.protocol", "")) == "consumer"
     consumer = client(
         "consumer",
         _CONSUMER_DEFAULTS | ({} if kip848 else _CLASSIC_DEFAULTS),
@@ -192,8 +192,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         bytes=worker.transaction_bytes or limits.bytes,
         interval_ms=worker.transaction_interval_ms or limits.interval_ms,
     )
-    problems += _strategy_problems(consumer)
-    problems += _number_problems(consumer, producer) or _timeout_problems(consumer, producer, transaction, worker)
+    problems += problems_of(consumer, producer, transaction, worker)
     if problems:
         raise BadConfigError("\n".join(f"{loaded.path}: {problem}" for problem in problems))
     return Settings(
@@ -223,7 +222,7 @@ def masked(settings: Settings) -> list[tuple[str, str, str]]:
     ]
     for kind, config in (("consumer", settings.consumer), ("producer", settings.producer)):
         rows += [
-            (f"{kind}.{name}", MASK if is_secret(name) else _plain(value), settings.origins[f"{kind}.{name}"])
+            (f"{kind}.{name}", MASK if is_secret(name) else plain(value), settings.origins[f"{kind}.{name}"])
             for name, value in config.items()
         ]
     limits = settings.transaction
@@ -235,7 +234,7 @@ def masked(settings: Settings) -> list[tuple[str, str, str]]:
         ("transaction.interval_ms", limits.interval_ms, settings.worker.transaction_interval_ms),
     ]
     rows += [
-        (f"pipeline.{name}", _plain(value), "pipeline file" if from_env is None else "environment")
+        (f"pipeline.{name}", plain(value), "pipeline file" if from_env is None else "environment")
         for name, value, from_env in pipeline
     ]
     return sorted(rows)
@@ -267,55 +266,5 @@ def _from_env(infix: str) -> dict[str, str]:
     }
 
 
-def _plain(value: object) -> str:
-    """A value as librdkafka spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _same(name: str, given: object, pinned: object) -> bool:
-    return _plain(given) == _plain(pinned) or (name == "acks" and _plain(given) == "-1")
-
-
-def _number_problems(consumer: ClientConfig, producer: ClientConfig) -> list[str]:
-    """The timeouts that the worker itself reckons with must be numbers; the rest librdkafka checks."""
-    return [
-        f"{kind}: {name} is {config[name]!r}, a whole number of milliseconds was expected"
-        for kind, config, name in (
-            ("producer", producer, "transaction.timeout.ms"),
-            ("consumer", consumer, "session.timeout.ms"),
-            ("consumer", consumer, "max.poll.interval.ms"),
-        )
-        if name in config and not _plain(config[name]).isdecimal()
-    ]
-
-
-def _strategy_problems(consumer: ClientConfig) -> list[str]:
-    strategy = consumer.get("partition.assignment.strategy")
-    if strategy is not None and strategy != "cooperative-sticky":
-        return [
-            f"consumer: partition.assignment.strategy={strategy}: the worker assigns incrementally, cooperative-sticky was expected"
-        ]
-    return []
-
-
-def _timeout_problems(
-    consumer: ClientConfig, producer: ClientConfig, limits: TransactionLimits, worker: WorkerSettings
-) -> list[str]:
-    """T7: batch < transaction.timeout.ms < session.timeout.ms < max.poll.interval.ms.
-
-    With KIP-848 the session timeout is the broker's (group.consumer.session.timeout.ms, 45 s by default) and cannot be seen from here.
-    """
-    chain: list[tuple[str, int]] = [
-        ("transaction.interval_ms", limits.interval_ms),
-        ("record_budget_ms", worker.record_budget_ms),
-        ("producer transaction.timeout.ms", int(producer["transaction.timeout.ms"])),
-        ("consumer max.poll.interval.ms", int(consumer["max.poll.interval.ms"])),
-    ]
-    if "session.timeout.ms" in consumer:
-        chain.insert(3, ("consumer session.timeout.ms", int(consumer["session.timeout.ms"])))
-    below = [(chain[0], chain[2]), *pairwise(chain[1:])]
-    return [
-        f"{low} is {low_value} and {high} is {high_value}: the first must be lower"
-        for (low, low_value), (high, high_value) in below
-        if low_value >= high_value
-    ]
+    return plain(given) == plain(pinned) or (name == "acks" and plain(given) == "-1")
