@@ -26,7 +26,6 @@ Identity: TypeAlias = "tuple[Position, int]"
 
 OWN_HEADERS = "reckon."
 """Prefix of the headers that Reckon adds; all others must come through untouched."""
-_PLACE = ("topic", "partition", "offset")
 DEAD_LETTER_HEADERS = frozenset(
     f"{OWN_HEADERS}{name}"
     for name in (

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from worker.lineage import Message
 
 WORKER_VERSION = version("reckon")
-HEADER_PREFIX = "reckon."
 
 MESSAGE_LIMIT = 1000
 """Characters of an error message that go into a header."""

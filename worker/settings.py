@@ -163,8 +163,8 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         for origin, layer in layers:
             for given_name, value in layer.items():
                 name = _ALIASES.get(given_name, given_name)
-                if name in own or name in _OURS:
-                    problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS.get(name, 'the worker sets it')}")
+                if name in _OURS:
+                    problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS[name]}")
                 elif name in pinned and not _same(name, value, pinned[name]):
                     problems.append(
                         f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {plain(pinned[name])}; leave it out"
