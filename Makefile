@@ -30,7 +30,7 @@ lock: $(VENV)/dev ## write the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 		pyproject.toml -o requirements/worker.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-		pyproject.toml --extra devkit requirements/build.in -c requirements/worker.lock -o requirements/demo.lock
+		pyproject.toml --extra devkit --extra audit requirements/build.in -c requirements/worker.lock -o requirements/demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 		requirements/build.in -c requirements/demo.lock -o requirements/build.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
