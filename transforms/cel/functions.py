@@ -7,15 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Function:
+    """What the parser and the writers know of a function. A table maps the name in CEL to it; the name of a plain function
+    may have a namespace: "math.greatest", "base64.encode". The Python function takes positional arguments, the receiver
+    first, and raises `CelError` and nothing else.
+    """
+
     runtime: str
-    """Its name in `transforms.cel.runtime`, and in generated code."""
+    """Name of the Python function, in the module whose table this stands in, and in generated code; unique among all."""
     result: str
-    """The CEL type of every result, "dyn" where it depends on the arguments."""
+    """The CEL type of every result: null bool int uint double string bytes list map timestamp duration type optional; "dyn"
+    where it depends on the arguments."""
     arity: int
+    """Arguments, the receiver included; the fewest, where there may be more."""
+    most: int | None = None
+    """The most arguments, `MANY` for any number; None: `arity`."""
     method: bool = False
     """Callable as `x.f(y)`, with x as the first argument."""
     plain: bool = False
     """Callable as `f(x, y)`."""
+
+    def takes(self, count: int) -> bool:
+        return self.arity <= count <= (self.arity if self.most is None else self.most)
+
+
+MANY = 1_000_000
 
 
 OPERATORS = {
