@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
-from transforms.cel.nodes import Call, Literal, Node, children
+from transforms.cel.nodes import Call, Literal, Meta, Node, children
 from transforms.cel.parser import parse
 from transforms.cel.text import pattern
 from transforms.errors import CelError, CelSyntaxError
@@ -32,6 +32,8 @@ class Expression:
     """Its value, or an exception of `FALLBACK`."""
     exact: str
     """Its value, or `CelError`."""
+    metadata: frozenset[str] = frozenset()
+    """The record's metadata that it uses, of `nodes.METADATA`: both forms need the local variables `m_<name>`."""
 
 
 def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Constants) -> Expression:
@@ -51,7 +53,12 @@ def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Cons
         if not code.plain and code.type not in _STORABLE:
             slow = f"storable({slow})"
             fast = _finite(writer.temporary(), fast) if code.type == "double" else f"storable({fast})"
-    return Expression(slow if _depth(fast) > _MAX_PARENTHESES else fast, slow)
+    return Expression(slow if _depth(fast) > _MAX_PARENTHESES else fast, slow, frozenset(_metadata(node)))
+
+
+def _metadata(node: Node) -> set[str]:
+    used = {node.name} if isinstance(node, Meta) else set()
+    return used.union(*map(_metadata, children(node)))
 
 
 def _finite(kept: str, text: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from transforms.cel import functions
-from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select, This
+from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Meta, Node, Or, Select, This
 
 if TYPE_CHECKING:
     from transforms.cel.constants import Constants
 
 
 class ExactWriter:
-    """The record is the variable `r`, always a dict. What it writes raises nothing but `CelError`."""
+    """The record is the variable `r`, its metadata are `m_key`, `m_topic`, ... What it writes raises nothing but `CelError`."""
 
     def __init__(self, constants: Constants) -> None:
         self._constants = constants
@@ -24,6 +24,8 @@ class ExactWriter:
             case This():
                 # A copy: as a value of one of its own fields the record would contain itself.
                 return "{**r}"
+            case Meta(_, name):
+                return f"m_{name}"
             case Select(_, of, name):
                 return f"field({self._operand(of)}, {name!a})"
             case Has(_, of, name):

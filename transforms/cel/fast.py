@@ -12,7 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from transforms.cel import functions, inline
-from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select, This
+from transforms.cel.nodes import (
+    METADATA,
+    And,
+    Call,
+    Conditional,
+    Has,
+    Index,
+    ListOf,
+    Literal,
+    MapOf,
+    Meta,
+    Node,
+    Or,
+    Select,
+    This,
+)
 from transforms.cel.runtime import type_name
 
 if TYPE_CHECKING:
@@ -64,6 +79,10 @@ class FastWriter:
 
     def _this(self, _node: This) -> Code:
         return Code("{**r}", "map", plain=True)
+
+    def _meta(self, node: Meta) -> Code:
+        kind = METADATA[node.name]
+        return Code(f"m_{node.name}", kind, plain=kind in ("string", "int"))
 
     def _select(self, node: Select) -> Code:
         operand = self._operand(node.operand)
@@ -137,6 +156,7 @@ class FastWriter:
     _WRITERS: ClassVar = {
         Literal: _literal,
         This: _this,
+        Meta: _meta,
         Select: _select,
         Has: _has,
         Index: _index,

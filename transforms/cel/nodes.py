@@ -28,6 +28,25 @@ class This(Node):
     """The record."""
 
 
+METADATA = {
+    "key": "dyn",
+    "headers": "map",
+    "topic": "string",
+    "partition": "int",
+    "offset": "int",
+    "timestamp": "timestamp",
+}
+"""What a record has beside its value, by bare name, and the CEL types; a field of such a name is `this.timestamp`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta(Node):
+    """The record's metadata; the local variable `m_<name>` in generated code."""
+
+    name: str
+    """One of `METADATA`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Select(Node):
     operand: Node

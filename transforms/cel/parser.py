@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from transforms.cel import functions, literals
 from transforms.cel.nodes import (
+    METADATA,
     And,
     Call,
     Conditional,
@@ -25,6 +26,7 @@ from transforms.cel.nodes import (
     ListOf,
     Literal,
     MapOf,
+    Meta,
     Node,
     Or,
     Select,
@@ -175,6 +177,8 @@ class _Builder:
             return Literal(offset, _CONSTANTS[name])
         if name in functions.RESERVED:
             raise CelSyntaxError(f"{name!r} is a reserved word, expected a field: write this[{name!r}]", offset)
+        if name in METADATA:
+            return Meta(offset, name)
         return This(offset) if name == "this" else Select(offset, This(offset), name, bare=True)
 
     _dot_ident = _ident
