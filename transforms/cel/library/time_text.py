@@ -12,12 +12,12 @@ _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
-_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")  # noqa: RUF001 - both signs for micro are in use
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _UNITS = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,
-    "μs": 1_000,  # noqa: RUF001
+    "μs": 1_000,
     "ms": 1_000_000,
     "s": SECOND,
     "m": 60 * SECOND,
