@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from transforms.cel.literals import INT_MIN, UINT_MAX
-from transforms.cel.nodes import Uint
 from transforms.cel.runtime import NUMBERS, no_overload
+from transforms.cel.values import Uint
 from transforms.errors import CelError
 
 _EXACT = 2.0**52
