@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_batch.model import Cut, Depth, Judgement, Partition, Range
+    from spark_batch.model import Cut, Depth, Finding, Judgement, Partition, Range
     from transforms.loading import LoadedPipeline
 
 Sequences: TypeAlias = "dict[tuple[str, str], int]"
 """(transactional id, incarnation) -> the last sequence number of its receipts that was audited."""
+
+
+class Begin(StrEnum):
+    """What the start of an audited range is, and so what a judge may do to it."""
+
+    BEGINNING = "beginning"
+    """The source's log start. The judge moves it: to the lowest `from` of any receipt (`start: latest`), or to the lower of both
+    (`start: earliest`: what receipts claim below the log start is expired)."""
+    CONTINUED = "continued"
+    """The last audit's C: exact, every receipt ends or begins there."""
+    SINCE = "since"
+    """The first record at or after --since. The judge moves it back to the beginning of the receipt that holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +40,10 @@ class Context:
     kafka: dict[str, str] = field(repr=False)
     """Java client options without Spark's prefix "kafka.", secrets among them: never to be shown."""
     cut: Cut
+    begin: dict[Partition, Begin]
+    """Per partition of `audited`."""
     audited: dict[Partition, Range]
-    """Source offsets to judge, per source partition that has a committed offset."""
+    """Source offsets to judge, [begin, C), per source partition that has a committed offset."""
     outputs_from: dict[Partition, int]
     """Where to begin reading each partition of outputs, dead letters and receipts: the same keys as `cut.outputs`."""
     depth: Depth
@@ -35,8 +51,16 @@ class Context:
     """Whether the worker stamps outputs: the pipeline file's `lineage`, RECKON_LINEAGE over it."""
     work_dir: Path
     """A folder of this audit for intermediate tables; on a cluster executors see it only where it is shared."""
+    findings: tuple[Finding, ...] = ()
+    """What the cut and the last audit's state already say (open transactions, unknown offsets, recreated topics): part of the judgement."""
+    unknown: frozenset[Partition] = frozenset()
+    """Source partitions whose C cannot be believed (A11): everything there is UNKNOWN. One of them without any C is not in `audited`."""
+    recreated: frozenset[str] = frozenset()
+    """Topics with another id than in the last audit's state (A10): what is missing there is UNVERIFIABLE."""
     previous: Sequences | None = None
     """From the last audit's state; None where this audit begins at the beginning (or at a time)."""
+    tell: Callable[[str], None] = lambda _stage: None
+    """Names the stage at work, for whoever watches: "reading receipts"."""
 
 
 @dataclass(frozen=True, slots=True)
