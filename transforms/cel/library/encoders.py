@@ -24,7 +24,13 @@ def base64_decode(text: Any) -> bytes:
     plain = text.replace("\r", "").replace("\n", "")
     if "=" not in plain:
         plain += "=" * (-len(plain) % 4)
+    if len(plain) % 4:  # not left to a2b_base64(), which takes "YWJj=" even in strict mode
+        raise _not_base64()
     try:
         return binascii.a2b_base64(plain, strict_mode=True)
     except ValueError:  # binascii.Error is one
-        raise CelError("base64.decode: the string is not base64") from None
+        raise _not_base64() from None
+
+
+def _not_base64() -> CelError:
+    return CelError("base64.decode: the string is not base64")

@@ -116,7 +116,10 @@ def _hex(value: Any, _: int) -> str:
     if kind in (int, Uint):
         return format(int(value), "x")
     if kind is str:
-        return str(value.encode().hex())
+        try:
+            return str(value.encode().hex())
+        except UnicodeEncodeError:
+            raise CelError("the string has half a surrogate pair, which UTF-8 cannot hold") from None
     if kind is bytes:
         return str(value.hex())
     raise _refused("x", value, "an int, a uint, a string or bytes")

@@ -28,6 +28,12 @@ def _compiled(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         raise CelError("not a regular expression") from error
+    except UnicodeEncodeError:
+        raise _half_a_pair() from None
+
+
+def _half_a_pair() -> CelError:
+    return CelError("the string has half a surrogate pair, which UTF-8 cannot hold")
 
 
 @lru_cache(maxsize=256)
@@ -51,10 +57,13 @@ def _parts(replacement: str) -> tuple[str | int, ...]:
 def _matches(expression: Any, text: str) -> Iterator[Any]:
     """From left to right. An empty match that touches the one before is none, as in Go; Python would count it."""
     end = -1
-    for match in expression.finditer(text):
-        if match.end() > match.start() or match.start() != end:
-            yield match
-        end = match.end()
+    try:
+        for match in expression.finditer(text):
+            if match.end() > match.start() or match.start() != end:
+                yield match
+            end = match.end()
+    except UnicodeEncodeError:  # RE2 reads UTF-8
+        raise _half_a_pair() from None
 
 
 def regex_replace(text: Any, pattern: Any, replacement: Any, *limit: Any) -> str:
@@ -91,7 +100,7 @@ def _one_group(function: str, text: Any, pattern: Any) -> tuple[Any, int]:
 def regex_extract(text: Any, pattern: Any) -> Optional:
     """The first match, or the group in it; nothing without a match, or where the group matched nothing."""
     expression, group = _one_group("regex.extract", text, pattern)
-    match = expression.search(text)
+    match = next(_matches(expression, text), None)
     if match is None or (group and not match[group]):
         return NONE
     return Optional(match[group])

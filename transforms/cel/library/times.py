@@ -33,7 +33,6 @@ class Duration:
 
 
 TIMES = frozenset({Timestamp, Duration})
-TYPE_NAMES: dict[type, str] = {Timestamp: "google.protobuf.Timestamp", Duration: "google.protobuf.Duration"}
 
 
 def timestamp_of(nanoseconds: int) -> Timestamp:
