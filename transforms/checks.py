@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from transforms import topic_pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Path: TypeAlias = tuple[str | int, ...]
+MAX_EXPLODES = 8
+"""Python takes 20 blocks inside of each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Broken:
 
 def whole_file(data: dict[str, Any]) -> list[Broken]:
     """What breaks a rule, in no particular order."""
-    return [*_routes(data), *_topics(data)]
+    return [*_source(data), *_routes(data), *_topics(data), *_formats(data), *_depth(data)]
 
 
 def _get(data: Any, *path: str | int) -> Any:
@@ -42,22 +46,55 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _routing(data: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
+    """The place and the entries of every step that routes."""
+    for index, step in enumerate(_items(_get(data, "steps"))):
+        for name in ("route", "route_all"):
+            if isinstance(step, dict) and name in step:
+                yield ("steps", index, name), _items(step[name])
+
+
+def _targets(data: dict[str, Any]) -> Iterator[tuple[Path, str, Any, Any]]:
+    """(place, what it is, topic, format) of whatever outputs can go to."""
+    if _get(data, "sink") is not None:
+        yield ("sink", "topic"), "the sink", _get(data, "sink", "topic"), _get(data, "sink", "format") or "json"
+    for path, routes in _routing(data):
+        for entry, route in enumerate(routes):
+            yield (*path, entry, "to"), "a route's topic", _get(route, "to"), _get(route, "format") or "json"
+
+
+def _source(data: dict[str, Any]) -> Iterator[Broken]:
+    source = _get(data, "source")
+    if not isinstance(source, dict):
+        return
+    topics, pattern, formats = source.get("topics"), source.get("pattern"), source.get("format")
+    if "topics" not in source and pattern is None:
+        yield Broken(("source",), "the key 'topics' of 'source' is missing, expected it, or the key 'pattern'")
+    if topics and pattern is not None:
+        yield Broken(("source", "pattern"), "a pattern beside a list of topics, expected one of them")
+    if topics and isinstance(formats, dict):
+        for topic in formats:
+            if topic not in _items(topics):
+                yield Broken(("source", "format", topic), "not one of the source's topics, expected one of them")
+
+
 def _routes(data: dict[str, Any]) -> Iterator[Broken]:
-    steps = _items(_get(data, "steps"))
-    places = [index for index, step in enumerate(steps) if isinstance(step, dict) and "route" in step]
-    for index in places[1:]:
-        yield Broken(("steps", index, "route"), "a second route step, expected at most one")
-    if len(places) == 1 and places[0] != len(steps) - 1:
-        yield Broken(("steps", places[0], "route"), "a route step before other steps, expected it to be the last step")
+    places = list(_routing(data))
+    for path, _ in places[1:]:
+        yield Broken(path, "a second route step, expected at most one")
+    if len(places) == 1 and places[0][0][1] != len(_items(_get(data, "steps"))) - 1:
+        yield Broken(places[0][0], "a route step before other steps, expected it to be the last step")
     has_default = False
-    for index in places:
-        routes = _items(_get(steps, index, "route"))
+    for path, routes in places:
         for entry, route in enumerate(routes):
             if isinstance(route, dict) and route.get("when") is None:
                 has_default = True
                 if entry != len(routes) - 1:
-                    path: Path = ("steps", index, "route", entry)
-                    yield Broken(path, "a route without `when` takes every record, expected it to be the last entry")
+                    message = "a route without `when` takes every record, expected it to be the last entry"
+                    yield Broken((*path, entry), message)
+            if path[-1] == "route_all" and _get(route, "to") in [_get(other, "to") for other in routes[:entry]]:
+                message = "the topic stands in this step already, expected it once: join the conditions with ||"
+                yield Broken((*path, entry, "to"), message)
     if _get(data, "sink") is None and not has_default:
         yield Broken((), "sink is missing, expected a sink or a route step whose last entry has no `when`")
 
@@ -65,11 +102,10 @@ def _routes(data: dict[str, Any]) -> Iterator[Broken]:
 def _topics(data: dict[str, Any]) -> Iterator[Broken]:
     """No loop from a pipeline into itself, and nothing but outputs in a sink."""
     name = _get(data, "name")
-    sources = {topic for topic in _items(_get(data, "source", "topics")) if isinstance(topic, str)}
-    sinks: list[tuple[Path, str, Any]] = [(("sink", "topic"), "the sink", _get(data, "sink", "topic"))]
-    for index, step in enumerate(_items(_get(data, "steps"))):
-        for entry, route in enumerate(_items(_get(step, "route"))):
-            sinks.append((("steps", index, "route", entry, "to"), "a route's topic", _get(route, "to")))
+    topics = {topic for topic in _items(_get(data, "source", "topics")) if isinstance(topic, str)}
+    pattern = _get(data, "source", "pattern")
+    usable = isinstance(pattern, str) and topic_pattern.problem(pattern) is None
+    sinks: list[tuple[Path, str, Any]] = [(path, what, topic) for path, what, topic, _ in _targets(data)]
     dead = _get(data, "dead_letters", "topic") or f"{name}.dead-letters"
     receipts = _get(data, "receipts") or f"{name}.receipts"
     own: list[tuple[Path, str, Any]] = [
@@ -78,10 +114,59 @@ def _topics(data: dict[str, Any]) -> Iterator[Broken]:
     ]
     targets = {topic for _, _, topic in sinks if isinstance(topic, str)}
     for path, what, topic in [*sinks, *own]:
-        if isinstance(topic, str) and topic in sources:
+        if isinstance(topic, str) and topic in topics:
             yield Broken(path, f"{what} is also a source topic, a loop, expected another topic")
+        elif isinstance(topic, str) and usable and topic_pattern.matches(pattern, topic):
+            yield Broken(
+                path, f"{what} matches the source's pattern, a loop, expected another topic or a narrower pattern"
+            )
     for path, what, topic in own:
         if isinstance(topic, str) and topic in targets:
             yield Broken(path, f"{what} is also a topic of outputs, expected a topic of its own")
     if dead == receipts:
         yield Broken(("receipts",), "the receipts topic is also the dead-letter topic, expected a topic of its own")
+
+
+_NEED_OBJECT = frozenset(
+    "set default rename drop keep cast parse_json parse_time mask flatten explode".split()  # noqa: SIM905 - shorter
+)
+"""Steps that work on fields."""
+
+
+def _formats(data: dict[str, Any]) -> Iterator[Broken]:
+    """Steps that find text where they need an object, and topics that what is left cannot be written to."""
+    this = _first_type(_get(data, "source", "format"))
+    for index, step in enumerate(_items(_get(data, "steps"))):
+        for name in step if isinstance(step, dict) else ():
+            path: Path = ("steps", index, name)
+            if this in ("string", "bytes") and (name in _NEED_OBJECT or (name == "validate" and this == "bytes")):
+                message = f"{name} needs an object, but the format of the source is {this}"
+                yield Broken(path, f"{message}, expected a step `value` before it, as in value: '{{\"text\": this}}'")
+            this = "any" if name in ("value", "python") else "json" if name in _NEED_OBJECT else this
+    known: dict[Any, Any] = {}
+    for path, what, topic, form in _targets(data):
+        if this == "json" and form in ("string", "bytes"):
+            yield Broken(
+                path,
+                f"{what} has the format {form}, but the value is an object, expected a step `value` that makes text",
+            )
+        if this == "bytes" and form == "json":
+            yield Broken(
+                path,
+                f"{what} has the format json, which cannot hold the bytes of the source, expected the format bytes",
+            )
+        if isinstance(topic, str) and known.setdefault(topic, form) != form:
+            yield Broken(path, f"{what} has another format elsewhere in the file, expected one format per topic")
+
+
+def _first_type(formats: Any) -> Any:
+    """What `this` is before the first step; where the source's topics differ, the one that steps can do least with."""
+    found = set(formats.values()) if isinstance(formats, dict) else {formats}
+    return next((kind for kind in ("bytes", "string") if kind in found), "json")
+
+
+def _depth(data: dict[str, Any]) -> Iterator[Broken]:
+    """Each explode is a loop inside of the one before it."""
+    explodes = [index for index, step in enumerate(_items(_get(data, "steps"))) if "explode" in (step or ())]
+    for index in explodes[MAX_EXPLODES:]:
+        yield Broken(("steps", index, "explode"), f"one explode too many, expected at most {MAX_EXPLODES}")

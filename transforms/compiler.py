@@ -18,18 +18,21 @@ from transforms.cel import FALLBACK
 from transforms.cel.namespace import OPERATIONS
 from transforms.code import Code
 from transforms.errors import TimeBudgetExceeded
-from transforms.failures import DECODE, ENCODE, Settler, no_object, take
+from transforms.failures import DECODE, ENCODE, MAX_OUTPUT_BYTES, Settler, no_object, too_many_bytes
+from transforms.formats import decode_string, encode_bytes, encode_string
 from transforms.records import Result, Transform
-from transforms.steps import step_name
+from transforms.steps import ExplodeStep, RouteAllStep, step_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from transforms.formats import Format
     from transforms.spec import Pipeline
 
-COMPILER_VERSION = 1
+COMPILER_VERSION = 2
 """Part of every digest: raised whenever the same file would give other outputs than before."""
 
+_WRITERS = {"json": "dumps(r)", "string": "encode_string(r)", "bytes": "encode_bytes(r)"}
 _HEAD = """\
 def run(records):
     outputs = []
@@ -63,7 +66,6 @@ _TAIL = """\
             ):
                 settle(outputs, failures, record, error.__context__ or error)
 """
-_KEPT = "record.key(), record.headers(), record.timestamp()[1], record"
 
 
 def compile_pipeline(spec: Pipeline, lines: Mapping[int, int] = MappingProxyType({})) -> Transform:
@@ -75,34 +77,93 @@ def compile_pipeline(spec: Pipeline, lines: Mapping[int, int] = MappingProxyType
     can watch its progress from a signal handler by `__length_hint__()`. That handler may raise `TimeBudgetExceeded`: the
     record at hand becomes a failure (rule E9), the others are not touched.
     """
-    code = Code()
+    explodes = any(isinstance(step, ExplodeStep) for step in spec.steps)
+    several = explodes or isinstance(spec.route, RouteAllStep)
+    code = Code(spec.topics, key_format=spec.source.key_format, several=several, explodes=explodes)
     code.begin(DECODE, 0)
-    _tombstones(spec, code)
-    if spec.steps:
-        code.write("r = loads(value)", "if type(r) is not dict:", "    raise no_object(r)")
+    _decode(spec, code)
     for index, step in enumerate(spec.steps):
         code.begin(f"steps[{index}] {step_name(step)}", lines.get(index, 0))
         step.emit(code)
     code.begin(ENCODE, 0)
-    topic = "topic" if spec.route else "SINK"
-    value = "dumps(r)" if code.changed else "value"
-    code.write(f"append(({topic}, {value}, {_KEPT}, 0))")
+    _encode(spec, code, changed=code.changed or not _copies(spec))
+    if several:
+        code.end_loops()
+        code.write("if made:", "    outputs.extend(made)", "else:", "    skip(record)")
     source, spans = _assemble(code)
     run = _load(spec, source, code, Settler(spans))
     return Transform(run=run, digest=digest(spec), topics=spec.topics, source=source)
 
 
-def _tombstones(spec: Pipeline, code: Code) -> None:
+def _decode(spec: Pipeline, code: Code) -> None:
+    """Lines for tombstones, and for `r` where something needs it."""
     code.write("value = record.value()")
-    if not spec.steps and spec.tombstones == "forward":
-        return  # a copy forwards null like any value
-    code.write("if value is None:")
-    if spec.tombstones == "drop":
-        code.write("    skip(record)", "    continue")
+    decodes = bool(spec.steps) or not _copies(spec)
+    if decodes or spec.tombstones == "drop":  # a copy forwards null like any value
+        with code.block("if value is None:"):
+            if spec.tombstones == "drop":
+                code.skip()
+            else:
+                code.tombstones()
+    if code.several:
+        code.write("made = []", *(["size = 0"] if code.explodes else []))
+    if not decodes:
         return
-    # One operation: an exception from a timer finds all of them or none (rule T5).
-    copies = (f"({topic!r}, None, {_KEPT}, {index})," for index, topic in enumerate(spec.topics))
-    code.write("    outputs.extend((", *(f"        {copy}" for copy in copies), "    ))", "    continue")
+    formats = spec.source.formats
+    code.object = set(formats.values()) == {"json"}
+    rest = formats.get(None, "json")
+    word = "if"
+    for kind in sorted(set(formats.values()) - {rest}):
+        topics = tuple(topic for topic, of in formats.items() if of == kind)
+        with code.block(f"{word} record.topic() in {topics!r}:"):
+            _decode_as(code, kind)
+        word = "elif"
+    if word == "if":
+        _decode_as(code, rest)
+    else:
+        with code.block("else:"):
+            _decode_as(code, rest)
+
+
+def _decode_as(code: Code, kind: Format) -> None:
+    if kind == "json":
+        code.write("r = loads(value)", "if type(r) is not dict:", "    raise no_object(r)")
+    else:
+        code.write("r = value" if kind == "bytes" else "r = decode_string(value)")
+
+
+def _encode(spec: Pipeline, code: Code, *, changed: bool) -> None:
+    """The outputs of a record, or of one element of it."""
+    formats = sorted(set(spec.topic_formats.values()))
+    value = _WRITERS[formats[0]] if changed else "value"
+    if changed and code.several:
+        # Several outputs may share one value; what differs by topic is made per topic.
+        if len(formats) == 1:
+            code.write(f"out = {value}")
+        value = "out"
+    if isinstance(spec.route, RouteAllStep):
+        code.loop("for topic in topics:")
+    if changed and len(formats) > 1:
+        _encode_by_topic(spec, code, formats)
+        value = "out"
+    if code.explodes:
+        code.write(f"size += len({value})", f"if size > {MAX_OUTPUT_BYTES}:", "    raise too_many_bytes()")
+    code.append("topic" if spec.route else "SINK", value)
+
+
+def _encode_by_topic(spec: Pipeline, code: Code, formats: list[Format]) -> None:
+    word = "if"
+    for kind in formats[1:]:
+        topics = tuple(topic for topic, of in spec.topic_formats.items() if of == kind)
+        code.write(f"{word} topic in {topics!r}:", f"    out = {_WRITERS[kind]}")
+        word = "elif"
+    code.write("else:", f"    out = {_WRITERS[formats[0]]}")
+
+
+def _copies(spec: Pipeline) -> bool:
+    """Whether values go out as they come in, as far as formats are concerned."""
+    formats = {*spec.source.formats.values(), *spec.topic_formats.values()}
+    return len(formats) == 1
 
 
 def _assemble(code: Code) -> tuple[str, list[tuple[int, str, int]]]:
@@ -116,15 +177,19 @@ def _load(spec: Pipeline, source: str, code: Code, settler: Settler) -> Any:
     namespace: dict[str, Any] = {
         **OPERATIONS,
         **code.constants.names,
+        **code.helpers,
         "FALLBACK": FALLBACK,
         "Result": Result,
         "SINK": spec.sink.topic if spec.sink else None,
         "TimeBudgetExceeded": TimeBudgetExceeded,
+        "decode_string": decode_string,
         "dumps": orjson.dumps,
+        "encode_bytes": encode_bytes,
+        "encode_string": encode_string,
         "loads": orjson.loads,
         "no_object": no_object,
         "settle": settler.settle,
-        "take": take,
+        "too_many_bytes": too_many_bytes,
     }
     # The source consists of our own templates and of literals written by ascii(); nothing of the file gets in unquoted.
     exec(compile(source, f"<pipeline {spec.name}>", "exec"), namespace)  # noqa: S102
@@ -132,11 +197,16 @@ def _load(spec: Pipeline, source: str, code: Code, settler: Settler) -> Any:
 
 
 def digest(spec: Pipeline) -> str:
-    """`sha256:<hex>` of what outputs depend on: steps, sink, tombstones, and this compiler."""
+    """`sha256:<hex>` of what outputs depend on: steps, sink, tombstones, formats, what steps read from files, and this compiler.
+
+    Of code in Python it knows the module that a step names, not what that module imports. A salt is in it by its hash.
+    """
     data = {
         "compiler": COMPILER_VERSION,
         "sink": spec.sink.topic if spec.sink else None,
-        "steps": [step.model_dump() for step in spec.steps],
+        "source": [spec.source.key_format, *spec.source.formats.items()],
+        "formats": spec.topic_formats,
+        "steps": [step.fingerprint() for step in spec.steps],
         "tombstones": spec.tombstones,
     }
     # Sorted lists of pairs would keep the order of the fields that `set` adds; JSON objects have none, but our bytes do.

@@ -26,6 +26,38 @@ class MissingField(TransformError):  # noqa: N818 - the name is what an operator
     """A step needs a field that the record does not have."""
 
 
+class WrongType(TransformError):  # noqa: N818
+    """A step found a value of a type that it cannot work on."""
+
+
+class CastError(TransformError):
+    """A value that cannot be turned into the type that `cast` asks for."""
+
+
+class ParseError(TransformError):
+    """Text that is not JSON, or not a time, as `parse_json` or `parse_time` expect it."""
+
+
+class FlattenError(TransformError):
+    """Two fields would get the same name."""
+
+
+class TooMuchOutput(TransformError):  # noqa: N818
+    """One record would become too many records, or too large ones."""
+
+
+class ValidationFailed(TransformError):  # noqa: N818
+    """The record does not match its JSON Schema."""
+
+
+class AssertionFailed(TransformError):  # noqa: N818
+    """The condition of an `assert` is false."""
+
+
+class PythonError(TransformError):
+    """A `python` step's function raised an exception, or returned what JSON cannot hold."""
+
+
 class TimeBudgetExceeded(Exception):  # noqa: N818 - it is raised by a timer, into whatever code is running
     """Raised by the worker, from a signal handler, into a record that takes longer than its time budget (rule E9)."""
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
 
 import orjson
 
-from transforms.errors import DecodeError, EncodeError, MissingField, TimeBudgetExceeded, TransformError
+from transforms.cel.runtime import type_name
+from transforms.errors import (
+    DecodeError,
+    EncodeError,
+    TimeBudgetExceeded,
+    TooMuchOutput,
+    TransformError,
+    WrongType,
+)
 from transforms.records import Failure, Output, SourceRecord
 
 DECODE, ENCODE = "decode", "encode"
+MAX_OUTPUT_BYTES = 64 * 2**20
+"""Of the values that `explode` makes of one record: what it copies beside each element could multiply without bounds."""
 
 
 def no_object(data: object) -> DecodeError:
@@ -19,11 +28,12 @@ def no_object(data: object) -> DecodeError:
     return DecodeError(f"not a JSON object but {kinds.get(type(data), 'a number')}")
 
 
-def take(record: dict[str, Any], name: str) -> Any:
-    """Removes a field and returns its value."""
-    if name not in record:
-        raise MissingField(f'no such field: "{name}"')
-    return record.pop(name)
+def wrong_type(step: str, value: object) -> WrongType:
+    return WrongType(f"{step} needs an object, found a value of type {type_name(value)}")
+
+
+def too_many_bytes() -> TooMuchOutput:
+    return TooMuchOutput(f"the outputs of the record have more than {MAX_OUTPUT_BYTES} bytes together")
 
 
 class Settler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -13,13 +14,20 @@ from transforms import checks, wording
 from transforms.compiler import compile_pipeline
 from transforms.spec import DeadLetterLimit, DeadLetters, Pipeline, Sink, Source, TransactionLimits
 from transforms.steps import STEPS, step_name
+from transforms.steps.assert_ import Assertion
+from transforms.steps.explode import Explosion
+from transforms.steps.flatten import Flattening
+from transforms.steps.headers import HeaderChanges
+from transforms.steps.mask import SALT, Hashing, Mask
+from transforms.steps.parse_time import TimeForm
 from transforms.steps.route import Route
+from transforms.steps.validate import Validation
+from transforms.yaml_tests import MODELS as TEST_MODELS
 from transforms.yaml_tree import Path as KeyPath
 from transforms.yaml_tree import Problem, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
@@ -34,9 +42,20 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("dead_letters",): DeadLetters,
     ("dead_letters", "limit"): DeadLetterLimit,
     ("transaction",): TransactionLimits,
+    ("steps", "assert"): Assertion,
+    ("steps", "explode"): Explosion,
+    ("steps", "flatten"): Flattening,
+    ("steps", "headers"): HeaderChanges,
+    ("steps", "mask"): Mask,
+    ("steps", "mask", "sha256"): Hashing,
+    ("steps", "parse_time"): TimeForm,
     ("steps", "route"): Route,
+    ("steps", "route_all"): Route,
+    ("steps", "validate"): Validation,
+    **TEST_MODELS,
 }
-"""Which model a mapping of the file is, by the names on its path."""
+"""Which model a mapping of the file is, by the names on its path; that of `parse_time` has the names of fields on it."""
+_TYPES = ("int_type", "float_type", "bool_type")
 
 
 class PipelineError(Exception):
@@ -92,11 +111,23 @@ def _validate(tree: Tree) -> Pipeline | None:
     for broken in checks.whole_file(tree.data):
         path = broken.path if broken.path in tree.values else ()
         tree.report(tree.values[path], broken.message)
-    try:
-        return Pipeline.model_validate(tree.data)
-    except ValidationError as error:
-        for details in error.errors(include_url=False):
-            _report(tree, details)
+    for path, node in tree.values.items():
+        if path[:1] == ("steps",) and path[2:] == SALT and path not in tree.referenced:
+            tree.report(
+                node, "the salt stands in the file, where everybody reads it, expected ${NAME} or ${file:/path}"
+            )
+    errors: list[ErrorDetails] = []
+    for _ in range(2):
+        try:
+            return Pipeline.model_validate(tree.data, context={"folder": Path(tree.file).parent})
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+        wanted = [_walk(tree.data, details["loc"])[0] for details in errors if details["type"] in _TYPES]
+        # In {...} a reference needs quotes, also one that stands for a number: where one is wanted, it is one.
+        if not any([tree.unquote(path) for path in wanted]):  # noqa: C419 - all of them
+            break
+    for details in errors:
+        _report(tree, details)
     return None
 
 
@@ -136,7 +167,8 @@ def _unknown(path: KeyPath) -> str:
     names = tuple(part for part in path[:-1] if isinstance(part, str))
     if len(path) == 3 and path[0] == "steps":
         return f"a second key {path[-1]!r} in one step, expected a step of its own: start the line with '- '"
-    return wording.unknown(path[-1], _MODELS[names].model_fields)
+    model = _MODELS[names[:2] if names[:2] == ("steps", "parse_time") else names]
+    return wording.unknown(path[-1], [field.alias or name for name, field in model.model_fields.items()])
 
 
 def _report_step(tree: Tree, path: KeyPath) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from transforms import checks
-from transforms.steps import AnyStep  # noqa: TC001 - pydantic needs it at run time
+from transforms import checks, topic_pattern
+from transforms.formats import FORMATS, Format
+from transforms.steps import AnyStep, RouteAllStep, RouteStep
 from transforms.steps.base import Model, TopicName
-from transforms.steps.route import RouteStep
+from transforms.yaml_tests import PipelineTest  # noqa: TC001 - pydantic needs it at run time
 
 
 def _check_setting(value: object) -> object:
@@ -24,14 +25,47 @@ ClientSettings: TypeAlias = dict[str, Annotated[str | int | float | bool, Before
 """librdkafka's names and values. They may hold secrets, so no model shows them in its repr."""
 
 
+def _check_pattern(text: str) -> str:
+    problem = topic_pattern.problem(text)
+    if problem is not None:
+        raise PydanticCustomError("pattern", "{problem}", {"problem": problem})
+    return text
+
+
+def _check_format(value: object) -> object:
+    if not (value in FORMATS or (isinstance(value, dict) and all(form in FORMATS for form in value.values()))):
+        # One error here; the union would report one per type.
+        raise PydanticCustomError(
+            "format", "not a format, expected json, string or bytes, or a mapping of topics to formats"
+        )
+    return value
+
+
 class Source(Model):
-    topics: Annotated[list[TopicName], Field(min_length=1)]
+    topics: Annotated[list[TopicName], Field(min_length=1)] = Field(default_factory=list)
+    """Empty where there is a pattern."""
+    pattern: Annotated[str, AfterValidator(_check_pattern)] | None = None
+    """In the place of `topics`: all topics whose names match, as librdkafka's `subscribe()` takes it (`^...`)."""
     start: Literal["earliest", "latest"] = "earliest"
     """Where a group without offsets starts. New partitions always start at their beginning (rule R5)."""
+    format: Annotated[Format | dict[TopicName, Format], BeforeValidator(_check_format)] = "json"
+    """Of the values: one for all topics, or by topic; topics that it does not name are JSON."""
+    key_format: Format = "string"
+    """What expressions take `key` for; the key itself goes on as it is."""
+
+    @property
+    def formats(self) -> dict[str | None, Format]:
+        """Format per topic; None stands for all topics that are not named."""
+        if isinstance(self.format, str):
+            return {None: self.format}
+        named: dict[str | None, Format] = dict(sorted(self.format.items()))
+        every = bool(self.topics) and set(self.topics) <= self.format.keys()
+        return named if every else {**named, None: "json"}
 
 
 class Sink(Model):
     topic: TopicName
+    format: Format = "json"
 
 
 class DeadLetterLimit(Model):
@@ -73,6 +107,8 @@ class Pipeline(Model):
     kafka: ClientSettings = Field(default_factory=dict, repr=False)
     consumer: ClientSettings = Field(default_factory=dict, repr=False)
     producer: ClientSettings = Field(default_factory=dict, repr=False)
+    tests: list[PipelineTest] = Field(default_factory=list)
+    """What `reckon test` runs; nothing that outputs depend on."""
 
     @model_validator(mode="after")
     def _check_whole(self) -> Self:
@@ -81,16 +117,22 @@ class Pipeline(Model):
         return self
 
     @property
-    def route(self) -> RouteStep | None:
+    def route(self) -> RouteStep | RouteAllStep | None:
         last = self.steps[-1] if self.steps else None
-        return last if isinstance(last, RouteStep) else None
+        return last if isinstance(last, RouteStep | RouteAllStep) else None
+
+    @property
+    def topic_formats(self) -> dict[str, Format]:
+        """Every topic that an output can go to, sorted, and its format; neither dead letters nor receipts."""
+        found = {route.to: route.format for route in self.route.routes} if self.route else {}
+        if self.sink and (self.route is None or self.route.default is None):
+            found.setdefault(self.sink.topic, self.sink.format)
+        return dict(sorted(found.items()))
 
     @property
     def topics(self) -> tuple[str, ...]:
         """Every topic that an output can go to, sorted; neither dead letters nor receipts."""
-        routed = [route.to for route in self.route.route] if self.route else []
-        default = self.route.default if self.route else None
-        return tuple(sorted({*routed, *([self.sink.topic] if self.sink and default is None else [])}))
+        return tuple(self.topic_formats)
 
     @property
     def dead_letter_topic(self) -> str:

@@ -9,6 +9,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from transforms.references import ReferenceProblem, has_references, resolve
+from transforms.steps.mask import SALT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,8 @@ MAX_VALUES = 100_000
 """Aliases can make a small file stand for an endless one; a pipeline has a few hundred values."""
 _TAG = "tag:yaml.org,2002:"
 _TEXT_ONLY = "steps"
-"""Everything in here is text: names and CEL. So `keep: [on]` means the field "on", and `${` is left to CEL."""
+"""Everything in here is text: names and CEL. So `keep: [on]` means the field "on", and `${` is left to CEL. Except for:"""
+_TYPED = ("validate", "schema")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -125,8 +127,8 @@ class Tree:
     def _scalar(self, node: ScalarNode, path: Path) -> Any:
         text = str(node.value)
         tag = str(node.tag)
-        if path[:1] == (_TEXT_ONLY,) and len(path) > 1:
-            return text
+        if path[:1] == (_TEXT_ONLY,) and len(path) > 1 and path[2:] != SALT:
+            return text if path[2:4] != _TYPED else self._construct(node, tag, text, hidden=False)
         if has_references(text):
             self.referenced.add(path)
             try:
@@ -150,6 +152,24 @@ class Tree:
         if kind not in ("str", "timestamp", "value", "merge"):
             self.report(node, f"the tag {tag!r} is not supported, expected a plain value")
         return text
+
+    def unquote(self, path: Path) -> bool:
+        """Gives a quoted value the type of what its reference stands for: for numbers in {...}, where YAML wants the quotes.
+
+        Returns whether that is another type. Text that looks like a number may be meant as text, so it is for the caller to know.
+        """
+        node = self.values.get(path)
+        if path not in self.referenced or not isinstance(node, ScalarNode) or node.style is None:
+            return False
+        holder = self.data
+        for part in path[:-1]:
+            holder = holder[part]
+        text = holder[path[-1]]
+        tag = str(self._loader.resolve(ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+        if tag.removeprefix(_TAG) not in ("int", "float", "bool"):
+            return False
+        holder[path[-1]] = self._construct(node, tag, text, hidden=True)
+        return True
 
     def place(self, path: Path, offset: int = 0) -> tuple[int, int]:
         """(line, column) from 0 of a character of the scalar at a path."""

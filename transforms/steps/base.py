@@ -53,27 +53,53 @@ FieldName: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """An input of an example that is more than a value."""
+
+    value: Any
+    key: str | None = None
+    headers: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An output of an example; value None is a tombstone. Key and headers are compared where they are given."""
+
+    value: Any
+    topic: str = "out"
+    key: str | None = None
+    headers: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """Documentation that is run: `inputs` through a pipeline of the one step in `yaml` give `outputs`."""
 
     yaml: str
-    inputs: list[dict[str, Any]]
-    outputs: list[tuple[str, dict[str, Any]]]
-    """(topic, record); the sink's topic is `out`."""
+    inputs: list[Any]
+    """JSON values, or `Given`."""
+    outputs: list[Made]
+    """The sink's topic is `out`."""
     failures: list[str] = field(default_factory=list)
-    """Messages of the inputs that become dead letters."""
+    """Class and message of the inputs that become dead letters."""
 
 
 class Model(BaseModel):
     """Unknown keys are errors, text is not taken for numbers, and a pipeline does not change once it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
 
 
 class Step(Model):
     summary: ClassVar[str]
     example: ClassVar[Example]
+    notes: ClassVar[str] = ""
+    """What the summary has no room for; Markdown."""
 
     @abstractmethod
     def emit(self, code: Code) -> None:
         """Writes the lines that do this step for one record."""
+
+    def fingerprint(self) -> Any:
+        """What the outputs of this step depend on, as JSON; no secrets."""
+        return self.model_dump(mode="json")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.steps.base import Example, FieldName, Step
+from transforms.steps.base import Example, Made, Step
+from transforms.steps.paths import FieldPath, parts, remove
 
 if TYPE_CHECKING:
     from transforms.code import Code
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
 class DropStep(Step):
     summary: ClassVar = "Removes fields; those that a record does not have are ignored."
     example: ClassVar = Example(
-        yaml="drop: [pad, note]",
-        inputs=[{"id": 1, "pad": "x"}, {"id": 2}],
-        outputs=[("out", {"id": 1}), ("out", {"id": 2})],
+        yaml="drop: [pad, customer.email]",
+        inputs=[{"id": 1, "pad": "x", "customer": {"id": 7, "email": "a@example.org"}}, {"id": 2}],
+        outputs=[Made({"id": 1, "customer": {"id": 7}}), Made({"id": 2})],
     )
 
-    drop: Annotated[list[FieldName], Field(min_length=1)]
+    drop: Annotated[list[FieldPath], Field(min_length=1)]
 
     def emit(self, code: Code) -> None:
-        code.write(*(f"r.pop({name!a}, None)" for name in self.drop))
+        code.need_object("drop")
+        for names in map(parts, self.drop):
+            if len(names) == 1:
+                code.write(f"r.pop({names[0]!a}, None)")
+            else:
+                code.write(f"{code.use(remove)}(r, {names!a})")
         code.changed = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from transforms.steps.base import Condition, Example, Step
+from transforms.steps.base import Condition, Example, Made, Step
 
 if TYPE_CHECKING:
     from transforms.code import Code
@@ -22,12 +22,13 @@ class FilterStep(Step):
             {"status": "cancelled"},
             {"status": "ok", "amount": "1.5"},
         ],
-        outputs=[("out", {"status": "ok", "amount": 1.5})],
-        failures=["no such overload: string > double"],
+        outputs=[Made({"status": "ok", "amount": 1.5})],
+        failures=["CelError: no such overload: string > double"],
     )
 
     filter: Condition
 
     def emit(self, code: Code) -> None:
         code.evaluate([("keep", code.compile(self.filter, "bool"))])
-        code.write("if not keep:", "    skip(record)", "    continue")
+        with code.block("if not keep:"):
+            code.skip()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from transforms.steps.base import Example, FieldName, Step, Value
+from transforms.steps.base import Example, Made, Step, Value
+from transforms.steps.paths import FieldPath, put, write
 
 if TYPE_CHECKING:
     from transforms.code import Code
@@ -17,14 +18,17 @@ class SetStep(Step):
     example: ClassVar = Example(
         yaml="set: {amount_cents: int(amount * 100.0), amount: string(amount)}",
         inputs=[{"amount": 12.5}, {"price": 1.0}],
-        outputs=[("out", {"amount": "12.5", "amount_cents": 1250})],
-        failures=['no such field: "amount"'],
+        outputs=[Made({"amount": "12.5", "amount_cents": 1250})],
+        failures=['CelError: no such field: "amount"'],
     )
+    notes: ClassVar = "Objects on the way to a nested field are made where they are missing or null."
 
-    set: Annotated[dict[FieldName, Value], Field(min_length=1)]
+    set: Annotated[dict[FieldPath, Value], Field(min_length=1)]
 
     def emit(self, code: Code) -> None:
+        code.need_object("set")
+        code.use(put)
         values = [(f"v{number}", code.compile(text, "json")) for number, text in enumerate(self.set.values())]
         code.evaluate(values)
-        code.write(*(f"r[{name!a}] = v{number}" for number, name in enumerate(self.set)))
+        code.write(*(write(name, f"v{number}") for number, name in enumerate(self.set)))
         code.changed = True

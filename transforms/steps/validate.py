@@ -1,0 +1,124 @@
+"""validate: JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+import jsonschema_rs
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError
+
+from transforms.errors import ValidationFailed
+from transforms.steps.base import Example, Made, Model, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from transforms.code import Code
+
+_SHOWN = 3
+"""Errors of a record that its dead letter names; there may be thousands."""
+
+
+def validator(schema: Any) -> jsonschema_rs.Validator:
+    """Draft 2020-12 unless `$schema` says otherwise. ValueError for what is no schema.
+
+    Regular expressions take time linear in the text; a reference to another document is not followed, to no file and to no host.
+    """
+    return jsonschema_rs.validator_for(
+        schema, mask="the value", pattern_options=jsonschema_rs.RegexOptions(), offline=True
+    )
+
+
+def checking(schema: Any) -> Callable[[Any], None]:
+    """A function that raises `ValidationFailed`."""
+    compiled = validator(schema)
+
+    def check(value: Any) -> None:
+        if not compiled.is_valid(value):
+            raise _failure(compiled, value)
+
+    return check
+
+
+def _failure(compiled: jsonschema_rs.Validator, value: Any) -> ValidationFailed:
+    found: list[str] = []
+    for error in compiled.iter_errors(value):
+        if len(found) == _SHOWN:
+            found.append("and more")
+            break
+        place = ".".join(map(str, error.instance_path))
+        found.append((f"{place}: " if place else "") + error.message)
+    return ValidationFailed("; ".join(found))
+
+
+class Validation(Model):
+    inline: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    file: Annotated[str, Field(min_length=1)] | None = None
+    """A file of JSON, relative to the pipeline's."""
+    _schema: Any = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _compile(self, info: ValidationInfo) -> Self:
+        if (self.inline is None) == (self.file is None):
+            raise PydanticCustomError("schema", "one of the keys schema and file is needed")
+        schema = self.inline if self.file is None else _read(Path((info.context or {}).get("folder", ".")) / self.file)
+        try:
+            validator(schema)
+        except ValueError as error:
+            reason = getattr(error, "message", str(error))
+            place = "/".join(map(str, getattr(error, "instance_path", [])))
+            raise PydanticCustomError(
+                "schema",
+                "not a JSON Schema{place}: {reason}",
+                {"place": f" at {place}" if place else "", "reason": reason},
+            ) from None
+        self._schema = schema
+        return self
+
+    @property
+    def schema_(self) -> Any:
+        return self._schema
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror
+    except (ValueError, RecursionError):
+        reason = "not JSON"
+    raise PydanticCustomError(
+        "schema", "cannot read the schema {file!r}: {reason}", {"file": path.name, "reason": reason}
+    )
+
+
+class ValidateStep(Step):
+    summary: ClassVar = (
+        "Makes a dead letter of each record that does not match a JSON Schema, and says what does not match, and where."
+    )
+    example: ClassVar = Example(
+        yaml="validate: {schema: {required: [id], properties: {id: {type: integer, minimum: 1}}}}",
+        inputs=[{"id": 1}, {"id": 0}, {}],
+        outputs=[Made({"id": 1})],
+        failures=[
+            "ValidationFailed: id: the value is less than the minimum of 1",
+            'ValidationFailed: "id" is a required property',
+        ],
+    )
+    notes: ClassVar = (
+        "Draft 2020-12 unless `$schema` names another. Schemas are also read from a file: `validate: {file: "
+        "order.schema.json}`, relative to the pipeline's; references to other documents are refused. Patterns are "
+        "those of Rust's `regex`: linear time, no look-around. `format` is an annotation, as the draft has it, "
+        "and not checked."
+    )
+
+    validate_: Annotated[Validation, Field(alias="validate")]
+
+    def emit(self, code: Code) -> None:
+        code.write(f"{code.constants.bind(checking(self.validate_.schema_))}(r)")
+
+    def fingerprint(self) -> Any:
+        return {"validate": self.validate_.schema_}
