@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pytest
-
 from spark_batch import latency as module
 from spark_batch.latency import disorder, latency, measure, sampled
 from spark_batch.model import Disorder, LatencyRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
     from pyspark.sql import DataFrame, SparkSession
 
 HOUR = 3_600_000
@@ -22,7 +23,7 @@ Source = tuple[str, int, int, int, bytes | None]
 """topic, partition, offset, timestamp in ms, key"""
 
 
-def source_of(spark: SparkSession, rows: list[Source]) -> DataFrame:
+def source_of(spark: SparkSession, rows: Sequence[Source]) -> DataFrame:
     values = [
         (t, p, o, datetime.fromtimestamp(ms / 1000, UTC), None if k is None else bytearray(k))
         for t, p, o, ms, k in rows
@@ -136,4 +137,4 @@ def test_both_are_measured_over_one_pass(spark: SparkSession, monkeypatch: pytes
     found = measure(source, receipts_of(spark, [("in", 0, 0, 2, T0 + 10)]), 2)
 
     assert ((LatencyRow(T0, 2, 5.0, 10.0, 10.0),), (Disorder("in", 2, 1, 5),)) == found
-    assert [False] == [rows.is_cached for rows in kept]
+    assert not kept[0].is_cached
