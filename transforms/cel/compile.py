@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as OneOf
 
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
 from transforms.cel.nodes import Call, Literal, Meta, Node, children
-from transforms.cel.parser import parse
+from transforms.cel.parser import ANYTHING, parse, too_deep
 from transforms.cel.text import pattern
 from transforms.errors import CelError, CelSyntaxError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from transforms.cel.constants import Constants
+    from transforms.cel.names import Names
 
 FALLBACK = (CelError, LookupError, TypeError, ValueError, ArithmeticError)
 """What the fast form raises where it is not sure. No TimeBudgetExceeded, no RecursionError: these end the record."""
 
+Wanted: TypeAlias = OneOf["bool", "json", "any"]
 _STORABLE = ("bool", "int", "string", "null")
+_UNSTORABLE = ("optional", "type")
 _MAX_PARENTHESES = 150
+_MOST_PARENTHESES = 190
+"""Below the 200 of CPython's tokenizer: the expression stands in parentheses of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +42,43 @@ class Expression:
     """Its value, or `CelError`."""
     metadata: frozenset[str] = frozenset()
     """The record's metadata that it uses, of `nodes.METADATA`: both forms need the local variables `m_<name>`."""
+    type: str = "dyn"
+    """The CEL type of its value, before it is made storable; "dyn" where it is not certain."""
 
 
-def compile_expression(text: str, wanted: OneOf["bool", "json"], constants: Constants) -> Expression:
-    """Compiles CEL. `wanted` is what the step needs: a bool, or a value that JSON can hold. Raises `CelSyntaxError`."""
-    node = fold(parse(text))
+def compile_expression(
+    text: str,
+    wanted: Wanted,
+    constants: Constants,
+    *,
+    types: Mapping[str, str] = MappingProxyType({}),
+    known: Names = ANYTHING,
+) -> Expression:
+    """Compiles CEL. `wanted` is what the step needs: a bool, a value that JSON can hold, or any value of CEL.
+
+    `types`: CEL types of those fields of the record that are certain to be there with this type ("bool", "int", "double",
+    "string", "list", "map"), as after a validation: checks of them are left out. Raises `CelSyntaxError`.
+    """
+    node = fold(parse(text, known))
     _check_patterns(node)
-    writer = FastWriter(constants)
+    writer = FastWriter(constants, types)
+    code = writer.write(node)
     if wanted == "bool":
-        code = writer.write(node)
         if code.type not in ("bool", "dyn"):
             raise CelSyntaxError(f"the expression gives {code.type}, expected bool", node.offset)
-        node = Call(node.offset, "bool?", (node,))
-        fast, slow = FastWriter(constants).write(node).text, ExactWriter(constants).write(node)
+        whole = Call(node.offset, "bool?", (node,))
+        fast, slow = FastWriter(constants, types).write(whole).text, ExactWriter(constants).write(whole)
     else:
-        code = writer.write(node)
         fast, slow = code.text, ExactWriter(constants).write(node)
+    if wanted == "json":
+        if code.type in _UNSTORABLE:
+            raise CelSyntaxError(f"the expression gives {code.type}, expected a value that JSON can hold", node.offset)
         if not code.plain and code.type not in _STORABLE:
             slow = f"storable({slow})"
             fast = _finite(writer.temporary(), fast) if code.type == "double" else f"storable({fast})"
-    return Expression(slow if _depth(fast) > _MAX_PARENTHESES else fast, slow, frozenset(_metadata(node)))
+    if _depth(slow) > _MOST_PARENTHESES:
+        raise too_deep(node.offset)
+    return Expression(slow if _depth(fast) > _MAX_PARENTHESES else fast, slow, frozenset(_metadata(node)), code.type)
 
 
 def _metadata(node: Node) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from transforms.cel.nodes import Uint
+from transforms.cel.values import Uint
 
 
 class Constants:
@@ -21,7 +21,9 @@ class Constants:
 
     def literal(self, value: object) -> str:
         """Python source for a scalar; always a single term, so that it needs no parentheses."""
-        if isinstance(value, Uint) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, bool | int | float | str | bytes | None) or isinstance(value, Uint):
+            return self.bind(value)
+        if isinstance(value, float) and not math.isfinite(value):
             return self.bind(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return repr(value) if math.copysign(1, value) > 0 else f"({value!r})"

@@ -6,9 +6,10 @@ import math
 import re
 from typing import Any
 
+from transforms.cel.library.time_operators import time_to_int, time_to_string
 from transforms.cel.literals import INT_MAX, INT_MIN, UINT_MAX
-from transforms.cel.nodes import Uint
 from transforms.cel.runtime import type_name
+from transforms.cel.values import Uint
 from transforms.errors import CelError
 
 _INT = re.compile(r"-?[0-9]{1,40}")
@@ -40,7 +41,10 @@ def to_int(value: Any) -> int:
         if not _INT.fullmatch(value) or not INT_MIN <= int(value) <= INT_MAX:
             raise CelError("the string is not an int")
         return int(value)
-    raise _no_overload("int", value)
+    seconds = time_to_int(value)
+    if seconds is None:
+        raise _no_overload("int", value)
+    return seconds
 
 
 def to_uint(value: Any) -> Uint:
@@ -84,7 +88,22 @@ def to_string(value: Any) -> str:
             return bytes(value).decode()
         except UnicodeDecodeError:
             raise CelError("the bytes are not UTF-8") from None
-    raise _no_overload("string", value)
+    text = time_to_string(value)
+    if text is None:
+        raise _no_overload("string", value)
+    return text
+
+
+def to_bytes(value: Any) -> bytes:
+    """The UTF-8 of a string."""
+    if type(value) is bytes:
+        return value
+    if type(value) is str:
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise CelError("the string has half a surrogate pair, which UTF-8 cannot hold") from None
+    raise _no_overload("bytes", value)
 
 
 def _double_text(value: float) -> str:

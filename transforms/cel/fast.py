@@ -8,10 +8,11 @@ Every operand is evaluated once: what is used twice is kept by `:=` in `t1`, `t2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from transforms.cel import functions, inline
+from transforms.cel import inline, loops, names
+from transforms.cel.code import Code
 from transforms.cel.nodes import (
     METADATA,
     And,
@@ -19,39 +20,35 @@ from transforms.cel.nodes import (
     Conditional,
     Has,
     Index,
+    Lazy,
     ListOf,
     Literal,
+    Macro,
     MapOf,
     Meta,
     Node,
     Or,
     Select,
     This,
+    Var,
+    Wrong,
 )
 from transforms.cel.runtime import type_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from transforms.cel.constants import Constants
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Python source of one value: a single term, so that it can stand anywhere."""
-
-    text: str
-    type: str
-    """Its CEL type where that is known, else "dyn"."""
-    atom: bool = False
-    """A literal: may stand twice."""
-    value: object = None
-    """The value of a literal."""
-    plain: bool = False
-    """Read from the record, or a literal, as it is: JSON can hold it."""
-
-
 class FastWriter:
-    def __init__(self, constants: Constants) -> None:
+    """`types`: fields of the record whose CEL type is certain, "dyn" being that of the others: they need no checks."""
+
+    def __init__(self, constants: Constants, types: Mapping[str, str] = MappingProxyType({})) -> None:
         self.constants = constants
+        self.variables: dict[str, Code] = {}
+        """What is known of the variables of macros."""
+        self._types = types
         self._temporaries = 0
 
     def temporary(self) -> str:
@@ -66,15 +63,17 @@ class FastWriter:
         code = self.write(node)
         if code.type == "bool":
             return code.text
-        kept = self.temporary()
-        return f"({kept} if ({kept} := {code.text}) is True or {kept} is False else truth({kept}))"
+        kept, text = self.kept(code)
+        first = kept if kept == text else f"({text})"
+        return f"({kept} if {first} is True or {kept} is False else truth({kept}))"
 
-    def _operand(self, node: Node) -> Code:
-        return Code("r", "map", atom=True) if isinstance(node, This) else self.write(node)
+    def operand(self, node: Node) -> Code:
+        """Where a value is only looked at, the record itself will do."""
+        return Code("r", "dyn", atom=True, plain=True) if isinstance(node, This) else self.write(node)
 
     def _literal(self, node: Literal) -> Code:
         text = self.constants.literal(node.value)
-        plain = not isinstance(node.value, bytes) and text == text.lstrip("c")
+        plain = type(node.value) in (type(None), bool, int, float, str) and not text.startswith("c")
         return Code(text, type_name(node.value), atom=True, value=node.value, plain=plain)
 
     def _this(self, _node: This) -> Code:
@@ -84,32 +83,54 @@ class FastWriter:
         kind = METADATA[node.name]
         return Code(f"m_{node.name}", kind, plain=kind in ("string", "int"))
 
+    def _var(self, node: Var) -> Code:
+        return self.variables.get(node.name, Code(node.name, "dyn"))
+
+    def _wrong(self, node: Wrong) -> Code:
+        return Code(f"wrong({node.message!a})", "dyn")
+
+    def _lazy(self, node: Lazy) -> Code:
+        code = self.write(node.value)
+        return Code(f"lambda: {code.text}", code.type)
+
     def _select(self, node: Select) -> Code:
-        operand = self._operand(node.operand)
+        operand = self.operand(node.operand)
+        if node.optional:
+            return Code(f"optional_field({operand.text}, {node.field!a})", "optional")
         if operand.type not in ("dyn", "map"):
-            return Code(f"field({operand.text}, {node.field!a})", "dyn")
-        return Code(f"{operand.text}[{node.field!a}]", "dyn", plain=operand.plain or operand.text == "r")
+            return Code(f"field({operand.text}, {node.field!a})", "optional" if operand.type == "optional" else "dyn")
+        kind = self._types.get(node.field, "dyn") if operand.text == "r" else "dyn"
+        return Code(f"{operand.text}[{node.field!a}]", kind, plain=operand.plain)
 
     def _has(self, node: Has) -> Code:
-        operand = self._operand(node.operand)
+        operand = self.operand(node.operand)
         name = ascii(node.field)
-        if operand.text == "r":
-            return Code(f"({name} in r)", "bool", plain=True)
-        kept = self.temporary()
-        return Code(
-            f"({name} in {kept} if type({kept} := {operand.text}) is dict else has({kept}, {name}))", "bool", plain=True
-        )
+        if operand.type == "map":
+            return Code(f"({name} in {operand.text})", "bool", plain=True)
+        kept, text = self.kept(operand)
+        return Code(f"({name} in {kept} if type({text}) is dict else has({kept}, {name}))", "bool", plain=True)
+
+    def kept(self, code: Code) -> tuple[str, str]:
+        """(the name of a value that is used twice, source that evaluates it under this name at its first use)."""
+        if code.text.isidentifier():
+            return code.text, code.text
+        name = self.temporary()
+        return name, f"{name} := {code.text}"
 
     def _index(self, node: Index) -> Code:
-        operand, index = self._operand(node.operand), self.write(node.index)
+        operand, index = self.operand(node.operand), self.write(node.index)
+        if node.optional:
+            return Code(f"optional_index({operand.text}, {index.text})", "optional")
         if index.atom and index.type == "int" and isinstance(index.value, int) and index.value >= 0:
-            kept = self.temporary()
-            text = f"({kept}[{index.text}] if type({kept} := {operand.text}) is list else index({kept}, {index.text}))"
+            kept, text = self.kept(operand)
+            text = f"({kept}[{index.text}] if type({text}) is list else index({kept}, {index.text}))"
             return Code(text, "dyn", plain=operand.plain)
+        if index.type == "string" and operand.type == "map":
+            return Code(f"{operand.text}[{index.text}]", "dyn", plain=operand.plain)
         return Code(f"index({operand.text}, {index.text})", "dyn", plain=operand.plain)
 
     def _call(self, node: Call) -> Code:
-        function = functions.ALL[node.function]
+        function = names.ALL[node.function]
         if node.function == "bool?":
             return Code(self.truth(node.args[0]), "bool", plain=True)
         if node.function == "not":
@@ -118,9 +139,22 @@ class FastWriter:
             found = self._in_strings(node.args[0], node.args[1].items)
             if found is not None:
                 return found
-        args = [self._operand(arg) for arg in node.args]
-        text, kind = inline.call(self.temporary, self.constants, node.function, args)
+        if node.function in ("==", "!="):
+            found = self._type_test(node.function, *node.args)
+            if found is not None:
+                return found
+        args = [self.operand(arg) for arg in node.args]
+        text, kind = inline.call(self, node.function, args)
         return Code(text, kind or function.result, plain=(kind or function.result) in ("bool", "int", "string"))
+
+    def _type_test(self, sign: str, left: Node, right: Node) -> Code | None:
+        for one, two in ((left, right), (right, left)):
+            if isinstance(one, Call) and one.function == "type" and isinstance(two, Literal):
+                return inline.type_test(sign, self.operand(one.args[0]), two.value)
+        return None
+
+    def _macro(self, node: Macro) -> Code:
+        return loops.macro(self, node)
 
     def _in_strings(self, value: Node, items: tuple[Node, ...]) -> Code | None:
         """`x in ["a", "b"]`: a constant of Python, as only a string equals a string."""
@@ -143,20 +177,30 @@ class FastWriter:
 
     def _list(self, node: ListOf) -> Code:
         items = [self.write(item) for item in node.items]
-        return Code(f"[{', '.join(item.text for item in items)}]", "list", plain=all(item.plain for item in items))
+        texts = (f"*present({item.text})" if i in node.optional else item.text for i, item in enumerate(items))
+        plain = not node.optional and all(item.plain for item in items)
+        return Code(f"[{', '.join(texts)}]", "list", plain=plain)
 
     def _map(self, node: MapOf) -> Code:
         entries = [(self.write(key), self.write(value)) for key, value in node.entries]
         keys = [key.value for key, _ in entries]
-        if all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys):
+        if all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys) and not node.optional:
             inner = ", ".join(f"{key.text}: {value.text}" for key, value in entries)
             return Code(f"{{{inner}}}", "map", plain=all(value.plain for _, value in entries))
-        return Code(f"make_map({', '.join(f'({key.text}, {value.text})' for key, value in entries)})", "map")
+        texts = (
+            f"{'*entry' if index in node.optional else ''}({key.text}, {value.text})"
+            for index, (key, value) in enumerate(entries)
+        )
+        return Code(f"make_map({', '.join(texts)})", "map")
 
     _WRITERS: ClassVar = {
         Literal: _literal,
         This: _this,
         Meta: _meta,
+        Var: _var,
+        Wrong: _wrong,
+        Lazy: _lazy,
+        Macro: _macro,
         Select: _select,
         Has: _has,
         Index: _index,

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from transforms.cel import functions
+from dataclasses import replace
+
+from transforms.cel import names
+from transforms.cel.library.times import TIMES
 from transforms.cel.namespace import OPERATIONS
-from transforms.cel.nodes import And, Call, Conditional, Has, Index, ListOf, Literal, MapOf, Node, Or, Select
+from transforms.cel.nodes import And, Call, Conditional, Has, Index, Lazy, ListOf, Literal, Macro, MapOf, Node, Or, Select
+from transforms.cel.runtime import SCALARS
+from transforms.cel.values import CelType
 from transforms.errors import CelError
 
+_FOLDED = SCALARS | TIMES | {type(None), CelType}
+_MOST = 1_000
+"""Characters of a string that is folded: what `a.format([b])` can make of a short text may be long."""
 
-def fold(node: Node) -> Node:  # noqa: PLR0911 - one per kind of node
+
+def fold(node: Node) -> Node:
     """The same expression with constants folded. What fails stays as it is: `false && 1 / 0 > 1` is no error."""
     match node:
         case Call(offset, function, args):
@@ -22,16 +31,23 @@ def fold(node: Node) -> Node:  # noqa: PLR0911 - one per kind of node
             if isinstance(test, Literal) and isinstance(test.value, bool):
                 return first if test.value else second
             return Conditional(offset, test, first, second)
-        case Select(offset, operand, field):
-            return Select(offset, fold(operand), field)
-        case Has(offset, operand, field):
-            return Has(offset, fold(operand), field)
-        case Index(offset, operand, index):
-            return Index(offset, fold(operand), fold(index))
-        case ListOf(offset, items):
-            return ListOf(offset, tuple(map(fold, items)))
-        case MapOf(offset, entries):
-            return MapOf(offset, tuple((fold(key), fold(value)) for key, value in entries))
+    return _parts(node)
+
+
+def _parts(node: Node) -> Node:
+    match node:
+        case Select() | Has():
+            return replace(node, operand=fold(node.operand))
+        case Index():
+            return replace(node, operand=fold(node.operand), index=fold(node.index))
+        case ListOf():
+            return replace(node, items=tuple(map(fold, node.items)))
+        case MapOf():
+            return replace(node, entries=tuple((fold(key), fold(value)) for key, value in node.entries))
+        case Macro():
+            return replace(node, range=fold(node.range), bodies=tuple(map(fold, node.bodies)))
+        case Lazy():
+            return replace(node, value=fold(node.value))
     return node
 
 
@@ -39,9 +55,11 @@ def _call(offset: int, function: str, args: tuple[Node, ...]) -> Node:
     values = [arg.value for arg in args if isinstance(arg, Literal)]
     if len(values) == len(args):
         try:
-            return Literal(offset, OPERATIONS[functions.ALL[function].runtime](*values))
+            value = OPERATIONS[names.ALL[function].runtime](*values)
         except CelError:
-            pass
+            return Call(offset, function, args)
+        if type(value) in _FOLDED and not (isinstance(value, str | bytes) and len(value) > _MOST):
+            return Literal(offset, value)
     return Call(offset, function, args)
 
 

@@ -1,4 +1,4 @@
-"""The functions that an expression can call, and those that it cannot call yet."""
+"""Operators, and the functions of the language itself; `names.py` has all functions."""
 
 from __future__ import annotations
 
@@ -63,18 +63,10 @@ FUNCTIONS = {
     "double": Function("to_double", "double", 1, plain=True),
     "string": Function("to_string", "string", 1, plain=True),
     "bool": Function("to_bool", "bool", 1, plain=True),
+    "bytes": Function("to_bytes", "bytes", 1, plain=True),
+    "type": Function("type_", "type", 1, plain=True),
+    "dyn": Function("dyn", "dyn", 1, plain=True),
 }
-
-ALL = OPERATORS | FUNCTIONS
-
-NOT_YET = frozenset(
-    """
-    all exists exists_one existsOne map filter timestamp duration type dyn bytes getDate getDayOfMonth getDayOfWeek getDayOfYear
-    getFullYear getHours getMilliseconds getMinutes getMonth getSeconds charAt indexOf join lastIndexOf lowerAscii upperAscii
-    replace split substring trim format quote reverse slice flatten distinct sort sortBy range
-    """.split()  # noqa: SIM905 - sixty quoted words say no more
-)
-"""Functions of CEL and of its extensions that a later version brings: named, so that the error is not "unknown function"."""
 
 RESERVED = frozenset(
     """

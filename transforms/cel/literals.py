@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from transforms.cel.nodes import Uint
+from transforms.cel.values import Uint
 from transforms.errors import CelSyntaxError
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-
-class Uint(int):
-    """A CEL uint. JSON has none: they come from literals (`5u`) and from `uint()`, so the usual paths never see one."""
-
-    __slots__ = ()
+from transforms.cel.values import Uint as Uint
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +16,7 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
     value: object
-    """None, bool, int, Uint, float, str or bytes."""
+    """None, bool, int, Uint, float, str, bytes, Timestamp, Duration or CelType."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +44,50 @@ class Meta(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Var(Node):
+    """A variable of a macro. It hides a field of the record, and metadata, of the same name."""
+
+    name: str
+    """`v_<name>`, in generated code too; numbered where it hides another variable."""
+    bound: bool = False
+    """Of cel.bind(): in the exact form a function that computes the value when it is first asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Macro(Node):
+    """A macro with variables: `items.all(i, i > 0)` is Macro("all_", items, ("v_i",), (i > 0,))."""
+
+    function: str
+    """`runtime` of a form in `macros.MACROS`, or "bind"."""
+    range: Node
+    """What it goes through; of cel.bind() the value."""
+    variables: tuple[str, ...]
+    bodies: tuple[Node, ...]
+    """What is computed with the variables: at last the result; before it, where there are two, a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy(Node):
+    """An argument that is evaluated only if the function asks for it: `x.orValue(y)`."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong(Node):
+    """What a checker would have refused, where the expression is not to be checked: an error when it is evaluated."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Node):
     operand: Node
     field: str
     bare: bool = False
-    """Written as a name alone: only the parser looks at it, for has()."""
+    """Written as a name alone: only the parser looks at it, for has() and the names of types."""
+    optional: bool = False
+    """`operand.?field`: an optional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +100,8 @@ class Has(Node):
 class Index(Node):
     operand: Node
     index: Node
+    optional: bool = False
+    """`operand[?index]`: an optional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +131,15 @@ class Conditional(Node):
 @dataclass(frozen=True, slots=True)
 class ListOf(Node):
     items: tuple[Node, ...]
+    optional: frozenset[int] = frozenset()
+    """Indexes of the items written `?item`: present only if the optional has a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf(Node):
     entries: tuple[tuple[Node, Node], ...]
+    optional: frozenset[int] = frozenset()
+    """Indexes of the entries written `?key: value`."""
 
 
 def children(node: Node) -> list[Node]:

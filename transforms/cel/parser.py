@@ -1,21 +1,13 @@
-"""Text -> nodes, by the grammar that cel-python ships.
-
-Only its grammar file is read. Importing celpy itself pulls in its evaluator, pendulum and jmespath, which nothing here needs.
-"""
+"""Text -> nodes. Names of functions, their arities, macros and literals are checked here."""
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
-import re
 from functools import lru_cache
-from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-
-from transforms.cel import functions, literals
+from transforms.cel import calls, functions, literals, names
+from transforms.cel.grammar import ParseTree, inner, parse_tree, start, token, trees
+from transforms.cel.names import Names
 from transforms.cel.nodes import (
     METADATA,
     And,
@@ -31,14 +23,17 @@ from transforms.cel.nodes import (
     Or,
     Select,
     This,
+    Var,
+    Wrong,
 )
+from transforms.cel.runtime import TYPES
 from transforms.errors import CelSyntaxError
 
-MAX_LENGTH = 20_000
-MAX_DEPTH = 60
-"""Levels of nesting. CPython's tokenizer allows 200 parentheses inside each other, and one level can become three."""
+if TYPE_CHECKING:
+    from lark import Token
 
-_Tree: TypeAlias = "Tree[Token]"
+MAX_DEPTH = 100
+"""Levels of nesting, each operator, call and selection being one. CPython's tokenizer allows 200 parentheses inside each other."""
 
 _BINARY = {
     "relation_lt": "<",
@@ -55,138 +50,109 @@ _BINARY = {
     "multiplication_mod": "%",
 }
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_END = "$END"
-
-
-@lru_cache(maxsize=1)
-def _grammar() -> Lark:
-    spec = importlib.util.find_spec("celpy")
-    assert spec is not None, "cel-python is a dependency"
-    assert spec.origin is not None
-    text = (Path(spec.origin).parent / "cel.lark").read_text(encoding="utf-8")
-    return Lark(
-        text,
-        parser="lalr",
-        start="expr",
-        g_regex_flags=re.MULTILINE,
-        propagate_positions=True,
-        maybe_placeholders=False,
-        priority="invert",
-    )
+ANYTHING = Names()
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Node:
-    """The tree of an expression; names of functions, their arities and literals are checked. Raises `CelSyntaxError`."""
-    if not text.strip():
-        raise CelSyntaxError("the expression is empty, expected CEL", 0)
-    if len(text) > MAX_LENGTH:
-        raise CelSyntaxError(f"the expression has {len(text)} characters, expected at most {MAX_LENGTH}", 0)
-    try:
-        tree = _grammar().parse(text)
-    except UnexpectedInput as error:
-        raise _syntax_error(error, text) from None
-    return _Builder().build(tree, 0)
+def parse(text: str, known: Names = ANYTHING) -> Node:
+    """The tree of an expression. Raises `CelSyntaxError`."""
+    return Builder(known).build(parse_tree(text), 0)
 
 
-def _syntax_error(error: UnexpectedInput, text: str) -> CelSyntaxError:
-    if isinstance(error, UnexpectedCharacters):
-        offset = error.pos_in_stream or 0
-        return CelSyntaxError(f"unexpected {text[offset]!r} in the expression", offset)
-    assert isinstance(error, UnexpectedToken)
-    expected = error.accepts or error.expected
-    if "IDENT" in expected:
-        wanted = "a name" if "INT_LIT" not in expected else "a value (a name, a literal or parentheses)"
-    else:
-        closing = [
-            sign for name, sign in (("RPAR", ")"), ("RSQB", "]"), ("RBRACE", "}"), ("COLON", ":")) if name in expected
-        ]
-        wanted = "an operator or " + (f"'{closing[0]}'" if closing else "the end of the expression")
-    if error.token.type == _END:
-        return CelSyntaxError(f"the expression ends too early, expected {wanted}", len(text.rstrip()))
-    offset = int(error.token.start_pos or 0)
-    return CelSyntaxError(f"unexpected {str(error.token)!r} in the expression, expected {wanted}", offset)
+def too_deep(offset: int) -> CelSyntaxError:
+    return CelSyntaxError(f"the expression is nested too deeply, expected at most {MAX_DEPTH} levels", offset)
 
 
-def _start(tree: _Tree) -> int:
-    return int(tree.meta.start_pos) if not tree.meta.empty else 0
-
-
-def _trees(tree: _Tree) -> list[_Tree]:
-    return [child for child in tree.children if isinstance(child, Tree)]
-
-
-def _token(tree: _Tree) -> Token:
-    token = next(child for child in tree.children if isinstance(child, Token))
-    assert isinstance(token, Token)
-    return token
-
-
-class _Builder:
+class Builder:
     """Walks the parse tree. Rules with one child and no sign of their own are passed through without recursion."""
 
-    def build(self, tree: _Tree, depth: int) -> Node:
-        while (
-            len(tree.children) == 1 and isinstance(tree.children[0], Tree) and tree.data not in ("list_lit", "map_lit")
-        ):
-            tree = tree.children[0]
+    def __init__(self, known: Names) -> None:
+        self._known = known
+        self.scope: dict[str, Var] = {}
+        """The variables of the macros around what is being built."""
+        self.hiding = 0
+
+    def build(self, tree: ParseTree, depth: int) -> Node:
+        tree = inner(tree)
         if depth > MAX_DEPTH:
-            raise CelSyntaxError(
-                f"the expression is nested too deeply, expected at most {MAX_DEPTH} levels", _start(tree)
-            )
+            raise too_deep(start(tree))
         build = getattr(self, f"_{tree.data}", None)
         assert build is not None, f"the grammar has a rule that this parser does not know: {tree.data}"
         node = build(tree, depth + 1)
         assert isinstance(node, Node)
         return node
 
-    def _expr(self, tree: _Tree, depth: int) -> Node:
-        condition, then, otherwise = (self.build(child, depth) for child in _trees(tree))
-        return Conditional(_start(tree), condition, then, otherwise)
+    def refuse(self, message: str, offset: int) -> Node:
+        if self._known.checked:
+            raise CelSyntaxError(message, offset)
+        return Wrong(offset, message)
 
-    def _operands(self, tree: _Tree, depth: int) -> tuple[Node, ...]:
+    def _expr(self, tree: ParseTree, depth: int) -> Node:
+        condition, then, otherwise = (self.build(child, depth) for child in trees(tree))
+        return Conditional(start(tree), condition, then, otherwise)
+
+    def _operands(self, tree: ParseTree, depth: int) -> tuple[Node, ...]:
         """`a && b && c` is one list: the grammar nests them to the left, one level per operator."""
         operands: list[Node] = []
         rule = tree.data
         while tree.data == rule and len(tree.children) == 2:
-            tree, last = _trees(tree)
+            tree, last = trees(tree)
             operands.append(self.build(last, depth))
         return (self.build(tree, depth), *reversed(operands))
 
-    def _conditionalor(self, tree: _Tree, depth: int) -> Node:
-        return Or(_start(tree), self._operands(tree, depth))
+    def _conditionalor(self, tree: ParseTree, depth: int) -> Node:
+        return Or(start(tree), self._operands(tree, depth))
 
-    def _conditionaland(self, tree: _Tree, depth: int) -> Node:
-        return And(_start(tree), self._operands(tree, depth))
+    def _conditionaland(self, tree: ParseTree, depth: int) -> Node:
+        return And(start(tree), self._operands(tree, depth))
 
-    def _binary(self, tree: _Tree, depth: int) -> Node:
-        first, right = _trees(tree)
-        left = _trees(first)[0]
-        return Call(_start(tree), _BINARY[first.data], (self.build(left, depth), self.build(right, depth)))
+    def _binary(self, tree: ParseTree, depth: int) -> Node:
+        first, second = trees(tree)
+        sign = _BINARY[first.data]
+        left, right = self.build(trees(first)[0], depth), self.build(second, depth)
+        if sign in ("==", "!=", "in"):
+            if names.gives_type(left):
+                right = names.as_type(right)
+            elif names.gives_type(right):
+                left = names.as_type(left)
+        return Call(start(tree), sign, (left, right))
 
     _relation = _addition = _multiplication = _binary
 
-    def _unary(self, tree: _Tree, depth: int) -> Node:
-        sign, operand = _trees(tree)
-        return Call(_start(tree), "neg" if sign.data == "unary_neg" else "not", (self.build(operand, depth),))
+    def _unary(self, tree: ParseTree, depth: int) -> Node:
+        sign, operand = trees(tree)
+        return Call(start(tree), "neg" if sign.data == "unary_neg" else "not", (self.build(operand, depth),))
 
-    def _ident(self, tree: _Tree, _depth: int) -> Node:
-        token = _token(tree)
-        name, offset = str(token), token.start_pos or 0
+    def _ident(self, tree: ParseTree, _depth: int) -> Node:
+        found = token(tree)
+        name, offset = str(found), found.start_pos or 0
         if name in _CONSTANTS:
             return Literal(offset, _CONSTANTS[name])
+        if name in self.scope:
+            return Var(offset, self.scope[name].name, self.scope[name].bound)
+        return self._root(tree, _depth)
+
+    def _root(self, tree: ParseTree, _depth: int) -> Node:
+        """A name that is no variable of a macro; `.name` never is one."""
+        found = token(tree)
+        name, offset = str(found), found.start_pos or 0
+        declared = self._known.declared
         if name in functions.RESERVED:
             raise CelSyntaxError(f"{name!r} is a reserved word, expected a field: write this[{name!r}]", offset)
-        if name in METADATA:
+        if declared is not None and name not in declared:
+            if name in TYPES:
+                return Literal(offset, TYPES[name])
+            return self.refuse(names.unknown_name(name, declared), offset)
+        if declared is None and name in METADATA:
             return Meta(offset, name)
         return This(offset) if name == "this" else Select(offset, This(offset), name, bare=True)
 
-    _dot_ident = _ident
+    _dot_ident = _root
 
-    def _literal(self, tree: _Tree, _depth: int) -> Node:
-        token = _token(tree)
-        text, offset = str(token), token.start_pos or 0
-        match token.type:
+    def _literal(self, tree: ParseTree, _depth: int) -> Node:
+        found = token(tree)
+        text, offset = str(found), found.start_pos or 0
+        match found.type:
             case "INT_LIT":
                 return Literal(offset, literals.int_literal(text, offset))
             case "UINT_LIT":
@@ -199,77 +165,73 @@ class _Builder:
                 return Literal(offset, literals.string_literal(text, offset))
         return Literal(offset, _CONSTANTS[text])
 
-    def _member_dot(self, tree: _Tree, depth: int) -> Node:
-        return Select(_start(tree), self.build(_trees(tree)[0], depth), str(_token(tree)))
+    def _member_dot(self, tree: ParseTree, depth: int) -> Node:
+        if self._known.declared is not None:
+            # The longest prefix that is a variable, or a type, is one name.
+            name = names.qualified(tree)
+            if name and name.partition(".")[0] not in self.scope:
+                if name in self._known.declared:
+                    return Select(start(tree), This(start(tree)), name, bare=True)
+                if name in TYPES:
+                    return Literal(start(tree), TYPES[name])
+        return Select(start(tree), self.build(trees(tree)[0], depth), _field(token(tree)))
 
-    def _member_index(self, tree: _Tree, depth: int) -> Node:
-        operand, index = (self.build(child, depth) for child in _trees(tree))
+    def _member_opt_dot(self, tree: ParseTree, depth: int) -> Node:
+        return Select(start(tree), self.build(trees(tree)[0], depth), _field(token(tree)), optional=True)
+
+    def _member_index(self, tree: ParseTree, depth: int) -> Node:
+        operand, index = (self.build(child, depth) for child in trees(tree))
+        optional = tree.data == "member_opt_index"
         if isinstance(index, Literal) and isinstance(index.value, str):
-            return Select(_start(tree), operand, index.value)
-        return Index(_start(tree), operand, index)
+            return Select(start(tree), operand, index.value, optional=optional)
+        return Index(start(tree), operand, index, optional)
 
-    def _member_object(self, tree: _Tree, _depth: int) -> Node:
-        raise CelSyntaxError("messages are not supported, expected a map: {'name': value}", _start(tree))
+    _member_opt_index = _member_index
 
-    def _list_lit(self, tree: _Tree, depth: int) -> Node:
-        return ListOf(_start(tree), self._arguments(_trees(tree), depth))
+    def _member_object(self, tree: ParseTree, _depth: int) -> Node:
+        raise CelSyntaxError("messages are not supported, expected a map: {'name': value}", start(tree))
 
-    def _map_lit(self, tree: _Tree, depth: int) -> Node:
-        inits = _trees(tree)
-        parts = [self.build(child, depth) for child in _trees(inits[0])] if inits else []
-        return MapOf(_start(tree), tuple(zip(parts[::2], parts[1::2], strict=True)))
+    def _list_lit(self, tree: ParseTree, depth: int) -> Node:
+        items = [item for inits in trees(tree) for item in trees(inits)]
+        values, optional = self._inits(items, depth)
+        return ListOf(start(tree), values, optional)
 
-    def _arguments(self, lists: list[_Tree], depth: int) -> tuple[Node, ...]:
-        return tuple(self.build(child, depth) for child in _trees(lists[0])) if lists else ()
+    def _map_lit(self, tree: ParseTree, depth: int) -> Node:
+        inits = [init for inits in trees(tree) for init in trees(inits)]
+        keys, optional = self._inits([trees(init)[0] for init in inits], depth)
+        values = (self.build(trees(init)[1], depth) for init in inits)
+        return MapOf(start(tree), tuple(zip(keys, values, strict=True)), optional)
 
-    def _ident_arg(self, tree: _Tree, depth: int) -> Node:
-        function = _token(tree)
-        if function == "has":
-            return self._has(tree, depth)
-        _check(function, method=False)
-        return _call(function, self._arguments(_trees(tree), depth))
+    def _inits(self, items: list[ParseTree], depth: int) -> tuple[tuple[Node, ...], frozenset[int]]:
+        optional = frozenset(index for index, item in enumerate(items) if item.data == "optional_init")
+        values = (trees(item)[0] if index in optional else item for index, item in enumerate(items))
+        return tuple(self.build(value, depth) for value in values), optional
+
+    def arguments(self, tree: ParseTree, depth: int) -> tuple[Node, ...]:
+        return tuple(self.build(child, depth) for child in calls.argument_trees(tree))
+
+    def _ident_arg(self, tree: ParseTree, depth: int) -> Node:
+        function = token(tree)
+        return self._has(tree, depth) if function == "has" else calls.plain(self, function, tree, depth)
 
     _dot_ident_arg = _ident_arg
 
-    def _member_dot_arg(self, tree: _Tree, depth: int) -> Node:
-        token = _token(tree)
-        _check(token, method=True)
-        receiver, *lists = _trees(tree)
-        return _call(token, (self.build(receiver, depth), *self._arguments(lists, depth)))
+    def _member_dot_arg(self, tree: ParseTree, depth: int) -> Node:
+        space = names.qualified(inner(trees(tree)[0]))
+        if space is not None and space in names.NAMESPACES and space not in self.scope:
+            return calls.namespaced(self, space, tree, depth)
+        return calls.method(self, tree, depth)
 
-    def _has(self, tree: _Tree, depth: int) -> Node:
-        arguments = self._arguments(_trees(tree), depth)
-        offset = _start(tree)
+    def _has(self, tree: ParseTree, depth: int) -> Node:
+        arguments = self.arguments(tree, depth)
+        offset = start(tree)
         field = arguments[0] if len(arguments) == 1 else None
         # A bare name stands for a field of the record, but the specification wants a selection: has(this.name).
-        if not isinstance(field, Select) or field.bare:
+        if not isinstance(field, Select) or field.bare or field.optional:
             raise CelSyntaxError("has() takes one field, expected has(this.name)", offset)
         return Has(offset, field.operand, field.field)
 
 
-def _check(token: Token, *, method: bool) -> None:
-    """Refuses a function that does not exist, before its arguments are looked at: those of a macro are not CEL values."""
-    name, offset = str(token), token.start_pos or 0
-    function = functions.FUNCTIONS.get(name)
-    if function is not None and (function.method if method else function.plain):
-        return
-    if function is not None:
-        form = f"{name}(x)" if method else f"x.{name}(y)"
-        raise CelSyntaxError(f"{name} is called in the wrong form, expected {form}", offset)
-    if name in functions.NOT_YET:
-        raise CelSyntaxError(f"{name}() is not supported yet", offset)
-    close = difflib.get_close_matches(name, [*functions.FUNCTIONS, "has"], n=1)
-    hint = (
-        f"did you mean {close[0]!r}?"
-        if close
-        else "expected one of " + ", ".join(sorted([*functions.FUNCTIONS, "has"]))
-    )
-    raise CelSyntaxError(f"unknown function {name!r}, {hint}", offset)
-
-
-def _call(token: Token, arguments: tuple[Node, ...]) -> Call:
-    name, offset = str(token), token.start_pos or 0
-    arity = functions.FUNCTIONS[name].arity
-    if len(arguments) != arity:
-        raise CelSyntaxError(f"{name} got {len(arguments)} arguments, expected {arity} (a receiver counts)", offset)
-    return Call(offset, name, arguments)
+def _field(name: Token) -> str:
+    """The name of a field, which may be quoted: `content-type`."""
+    return str(name).strip("`")

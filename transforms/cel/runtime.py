@@ -1,7 +1,7 @@
 """The operations of CEL on JSON-like values, with CEL's errors (cel-spec, langdef.md; the conformance tests decide in doubt).
 
-Types: null None, bool bool, int int, uint Uint, double float, string str, bytes bytes, list list, map dict. All functions
-raise `CelError` and nothing else, apart from RecursionError for values nested deeper than Python's stack.
+Types: null None, bool bool, int int, uint Uint, double float, string str, bytes bytes, list list, map dict (a bool as a key is a
+`BoolKey`), timestamp Timestamp, duration Duration, type CelType, optional Optional. All functions raise `CelError` and nothing else, apart from RecursionError for values nested deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from transforms.cel.library.time_operators import add_time, subtract_time
+from transforms.cel.library.times import TIMES, Duration, Timestamp
 from transforms.cel.literals import INT_MAX, INT_MIN, UINT_MAX
-from transforms.cel.nodes import Uint
+from transforms.cel.values import NONE, CelType, Optional, Uint
 from transforms.errors import CelError
 
 if TYPE_CHECKING:
@@ -26,8 +28,24 @@ _NAMES: dict[type, str] = {
     bytes: "bytes",
     list: "list",
     dict: "map",
+    Timestamp: "timestamp",
+    Duration: "duration",
+    CelType: "type",
+    Optional: "optional",
 }
-SCALARS = frozenset({bool, int, Uint, float, str, bytes})
+_LONG_NAMES = {
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+    "optional": "optional_type",
+}
+TYPES: dict[str, CelType] = {
+    name: CelType(name) for name in (_LONG_NAMES.get(short, short) for short in _NAMES.values())
+}
+"""The values of type() by their names."""
+_TYPE_OF = {kind: TYPES[_LONG_NAMES.get(short, short)] for kind, short in _NAMES.items()}
+
+SCALARS = frozenset({bool, int, Uint, float, str, bytes}) | TIMES
 """Types whose values are equal, and ordered, in CEL as in Python, when both are of the same type."""
 NUMBERS = frozenset({int, Uint, float})
 _JOINED = frozenset({float, str, bytes, list})
@@ -35,6 +53,15 @@ _JOINED = frozenset({float, str, bytes, list})
 
 def type_name(value: object) -> str:
     return _NAMES[type(value)]
+
+
+def type_(value: object) -> CelType:
+    return _TYPE_OF[type(value)]
+
+
+def dyn(value: Any) -> Any:
+    """Hides the type from a checker."""
+    return value
 
 
 def no_overload(operation: str, *arguments: object) -> CelError:
@@ -70,7 +97,10 @@ def add(left: Any, right: Any) -> Any:
             return left + right
         if kind is Uint:
             return _unsigned(int(left) + int(right))
-    raise no_operator("+", left, right)
+    time = add_time(left, right)
+    if time is None:
+        raise no_operator("+", left, right)
+    return time
 
 
 def subtract(left: Any, right: Any) -> Any:
@@ -82,7 +112,10 @@ def subtract(left: Any, right: Any) -> Any:
             return left - right
         if kind is Uint:
             return _unsigned(int(left) - int(right))
-    raise no_operator("-", left, right)
+    time = subtract_time(left, right)
+    if time is None:
+        raise no_operator("-", left, right)
+    return time
 
 
 def multiply(left: Any, right: Any) -> Any:
@@ -150,8 +183,10 @@ def eq(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(eq, left, right))
     if kind is dict:
         return len(left) == len(right) and all(
-            has_key(right, key) and eq(value, right[key]) for key, value in left.items()
+            key in right and eq(value, right[key]) for key, value in left.items()
         )
+    if kind is Optional:
+        return left is right or (left is not NONE and right is not NONE and eq(left.value, right.value))
     return bool(left == right)
 
 
@@ -185,14 +220,12 @@ def ge(left: Any, right: Any) -> bool:
     return bool(left >= right)
 
 
-def has_key(mapping: dict[Any, Any], key: Any) -> bool:
-    if type(key) is str:
-        return key in mapping
-    # In Python 1 and True are one key, in CEL they are two. Only map literals have keys that are no strings: few.
-    return any(eq(key, candidate) for candidate in mapping)
-
-
 # Logic
+
+
+def wrong(message: str) -> Any:
+    """What a checker would have refused."""
+    raise CelError(message)
 
 
 def truth(value: Any) -> bool:

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from transforms.cel import Constants, compile_expression
-from transforms.cel.parser import MAX_DEPTH, MAX_LENGTH
+from transforms.cel.grammar import MAX_LENGTH
+from transforms.cel.parser import MAX_DEPTH
 from transforms.errors import CelSyntaxError
 
 REFUSED = [
