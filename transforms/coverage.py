@@ -7,22 +7,23 @@ neither traced nor instrumented, and what is measured does not depend on how it 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transforms.compiler import compile_pipeline
 from transforms.spec import Sink
 from transforms.steps import step_name
-from transforms.steps.route import RouteStep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from transforms.records import SourceRecord
     from transforms.spec import Pipeline
-    from transforms.steps import Step
+    from transforms.steps import RouteAllStep, RouteStep, Step
 
-_BRANCHING = {"filter": ("rejects", "passes"), "assert": ("fails", "passes")}
+_BRANCHING = {"filter": "rejects", "assert": "fails", "tombstone": "deletes"}
+"""What a step can do with a record beside letting it pass."""
 _PROBE = "probe"
 
 
@@ -39,45 +40,62 @@ class Point:
     """The index of an entry of a route step."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What came of some records behind the first steps of a pipeline."""
+
+    through: Counter[int]
+    """Outputs by the index of the record."""
+    failed: frozenset[int]
+    """Records for which the last of these steps failed."""
+
+
 def coverage(spec: Pipeline, records: Sequence[SourceRecord]) -> list[Point]:
-    """Every step, both ways of a filter or assert, and every route, in the order of the file."""
+    """Every step, both ways of a filter, assert or tombstone, and every route, in the order of the file."""
     alive = [record for record in records if record.value() is not None]
-    through = [_through(spec, count, alive) for count in range(len(spec.steps) + 1)]
+    steps = spec.steps[:-1] if spec.route else spec.steps
+    runs = [_run(spec, count, alive) for count in range(len(steps) + 1)]
     points = []
-    for index, step in enumerate(spec.steps):
+    for index, step in enumerate(steps):
         name = f"steps[{index}] {step_name(step)}"
-        points.append(Point(index, name, reached=bool(through[index])))
-        if branches := _BRANCHING.get(step_name(step) or ""):
-            stopped, passed = branches
-            points.append(Point(index, f"{name} {stopped}", reached=bool(through[index] - through[index + 1])))
-            points.append(Point(index, f"{name} {passed}", reached=bool(through[index + 1])))
-        if isinstance(step, RouteStep):
-            points += _routes(spec, index, step, alive)
+        before, after = runs[index], runs[index + 1]
+        points.append(Point(index, name, reached=bool(before.through)))
+        if other := _BRANCHING.get(step_name(step) or ""):
+            failed = after.failed if other == "fails" else frozenset()
+            lost = before.through - after.through
+            stopped = failed or any(number not in after.failed for number in lost)
+            points.append(Point(index, f"{name} {other}", reached=bool(stopped)))
+            points.append(Point(index, f"{name} passes", reached=bool(after.through)))
+    if spec.route is not None:
+        points.append(Point(len(steps), f"steps[{len(steps)}] {step_name(spec.route)}", bool(runs[-1].through)))
+        points += _routes(spec, spec.route, alive)
     return points
 
 
-def _through(spec: Pipeline, count: int, records: Sequence[SourceRecord]) -> set[int]:
-    """Indexes of the records that come to the end of the first `count` steps."""
-    if count == len(spec.steps) and count and isinstance(spec.steps[-1], RouteStep):
-        return set()  # nothing stands behind a route
+def _run(spec: Pipeline, count: int, records: Sequence[SourceRecord]) -> _Run:
     shorter = spec.model_copy(update={"steps": spec.steps[:count], "sink": Sink(topic=_PROBE)})
     result = compile_pipeline(shorter).run(iter(records))
     numbers = {id(record): number for number, record in enumerate(records)}
-    through = {numbers[id(output[5])] for output in result.outputs}
+    through = Counter(numbers[id(output[5])] for output in result.outputs if output[1] is not None)
     # What the steps made may have no JSON form yet: it did come through.
-    return through | {numbers[id(failure.record)] for failure in result.failures if failure.step == "encode"}
+    through.update(numbers[id(failure.record)] for failure in result.failures if failure.step == "encode")
+    last = f"steps[{count - 1}] "
+    failed = frozenset(numbers[id(failure.record)] for failure in result.failures if failure.step.startswith(last))
+    return _Run(through, failed)
 
 
-def _routes(spec: Pipeline, index: int, step: RouteStep, records: Sequence[SourceRecord]) -> list[Point]:
+def _routes(spec: Pipeline, step: RouteStep | RouteAllStep, records: Sequence[SourceRecord]) -> list[Point]:
     """Each entry gets a topic of its own, and the outputs tell which were taken."""
-    probes = [route.model_copy(update={"to": f"{_PROBE}.{number}"}) for number, route in enumerate(step.route)]
-    probed: list[Step] = [*spec.steps[:index], step.model_copy(update={"route": probes})]
+    index, name = len(spec.steps) - 1, step_name(step) or ""
+    probes = [route.model_copy(update={"to": f"{_PROBE}.{number}"}) for number, route in enumerate(step.routes)]
+    probed: list[Step] = [*spec.steps[:-1], step.model_copy(update={name: probes})]
     shorter = spec.model_copy(update={"steps": probed, "sink": Sink(topic=_PROBE)})
-    taken: set[Any] = {output[0] for output in compile_pipeline(shorter).run(iter(records)).outputs}
+    outputs = compile_pipeline(shorter).run(iter(records)).outputs
+    taken = {output[0] for output in outputs if output[1] is not None}
     points = [
-        Point(index, f"steps[{index}] route[{number}] to {route.to}", f"{_PROBE}.{number}" in taken, number)
-        for number, route in enumerate(step.route)
+        Point(index, f"steps[{index}] {name}[{number}] to {route.to}", f"{_PROBE}.{number}" in taken, number)
+        for number, route in enumerate(step.routes)
     ]
-    if spec.sink is not None and step.default is None:
-        points.append(Point(index, f"steps[{index}] route, none matches", _PROBE in taken))
+    if step.default is None:
+        points.append(Point(index, f"steps[{index}] {name}, none matches", _PROBE in taken))
     return points

@@ -50,7 +50,7 @@ def is_test_file(path: Path) -> bool:
 
 def load_tests(pipeline: LoadedPipeline, env: Mapping[str, str] = os.environ) -> list[PlacedTest]:
     """The tests of a pipeline, those of its own file first. Raises `PipelineError` for the file beside it."""
-    inside = list(getattr(pipeline.spec, "tests", []))
+    inside = pipeline.spec.tests
     found = _placed(pipeline.path, inside, _tree(pipeline.path, env)) if inside else []
     extra = beside(pipeline.path)
     return [*found, *(load_test_file(extra, env) if extra.exists() else [])]

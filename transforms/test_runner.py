@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from transforms.records import Failure, HeaderList, Output, Result, SourceRecord
     from transforms.spec import Pipeline
     from transforms.test_files import PlacedTest
-    from transforms.yaml_tests import ExpectedDeadLetter, ExpectedOutput, Headers, TestInput, _Content
+    from transforms.yaml_tests import ExpectedDeadLetter, ExpectedOutput, Headers, PipelineTest, TestInput, _Content
 
-_NOT_JSON = object()
+_NOT_JSON, _JSON_NULL = object(), object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,20 @@ def run_tests(
     for placed in tests:
         start = time.perf_counter()
         result = run(samples(spec, placed.test.records))
-        differences = tuple(_differences(placed, result))
+        differences = tuple(_differences(spec, placed.test, result))
         outcomes.append(Outcome(placed, differences, time.perf_counter() - start))
     return outcomes
 
 
 def samples(spec: Pipeline, inputs: Sequence[TestInput]) -> list[Sample]:
+    formats, first = spec.source.formats, (spec.source.topics or ["in"])[0]
     return [
         Sample(
-            content=_bytes(entry, text_as_is=False),
+            content=_bytes(entry, text_as_is=formats.get(entry.topic or first, formats.get(None)) != "json"),
             key_=encoded(entry.key, text_as_is=True),
             headers_=_headers(entry.headers),
             timestamp_ms=entry.timestamp or 0,
-            topic_=entry.topic or spec.source.topics[0],
+            topic_=entry.topic or first,
             partition_=entry.partition,
             offset_=number if entry.offset is None else entry.offset,
         )
@@ -71,11 +72,10 @@ def _headers(headers: Headers | None) -> HeaderList | None:
     return [(str(name), None if value is None else value.encode()) for name, value in pairs] or None
 
 
-def _differences(placed: PlacedTest, result: Result) -> list[str]:
-    test = placed.test
+def _differences(spec: Pipeline, test: PipelineTest, result: Result) -> list[str]:
     found = []
     for number, (expected, output) in enumerate(zip(test.outputs or [], result.outputs, strict=False), 1):
-        found += _output(number, expected, output)
+        found += _output(number, expected, output, text=spec.topic_formats.get(output[0], "json") != "json")
     for missing in (test.outputs or [])[len(result.outputs) :]:
         found.append(f"no output to {missing.topic}, expected {_one_line(_bytes(missing, text_as_is=True))}")
     for output in result.outputs[len(test.outputs or []) :]:
@@ -89,16 +89,15 @@ def _differences(placed: PlacedTest, result: Result) -> list[str]:
     return found
 
 
-def _output(number: int, expected: ExpectedOutput, output: Output) -> list[str]:
+def _output(number: int, expected: ExpectedOutput, output: Output, *, text: bool) -> list[str]:
+    """`text`: whether text stands in the topic as it is, not as JSON."""
     topic, value, key, headers, timestamp = output[:5]
     found = []
     if topic != expected.topic:
         found.append(f"output {number} goes to {topic}, expected {expected.topic}")
-    wanted = _bytes(expected, text_as_is=False)
-    if "value" in expected.model_fields_set:
-        if not _same_json(expected.value, value):
-            found.append(f"output {number} to {topic} has another value:\n{_diff(wanted, value)}")
-    elif wanted != value:
+    wanted = _bytes(expected, text_as_is=text)
+    as_json = "value" in expected.model_fields_set and not (text and isinstance(expected.value, str))
+    if not (_same(expected.value, _parsed(value)) if as_json else wanted == value):
         found.append(f"output {number} to {topic} has another value:\n{_diff(wanted, value)}")
     if "key" in expected.model_fields_set and not _same_text(expected.key, key):
         wanted = encoded(expected.key, text_as_is=True)
@@ -141,16 +140,11 @@ def _told_headers(headers: HeaderList | None) -> list[list[str]]:
 
 
 def _parsed(data: bytes | None) -> Any:
+    """The JSON value; None is a tombstone, never the JSON null, which is an object of its own here."""
     try:
-        return None if data is None else json.loads(data)
+        return None if data is None else _JSON_NULL if data.strip() == b"null" else json.loads(data)
     except (ValueError, RecursionError):
         return _NOT_JSON
-
-
-def _same_json(expected: Any, data: bytes | None) -> bool:
-    if (expected is None) != (data is None):
-        return False
-    return _same(expected, _parsed(data)) or (isinstance(expected, str) and data == expected.encode())
 
 
 def _same_text(expected: Any, data: bytes | None) -> bool:
@@ -183,6 +177,6 @@ def _diff(expected: bytes | None, found: bytes | None) -> str:
 
 def _lines(data: bytes | None) -> list[str]:
     parsed = _parsed(data)
-    if data is None or parsed is _NOT_JSON:
+    if parsed in (None, _NOT_JSON, _JSON_NULL):
         return shown(data).splitlines() or [""]
     return json.dumps(parsed, indent=2, sort_keys=True, ensure_ascii=False).splitlines()

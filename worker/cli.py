@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
 from worker.budget import TimeBudget
+from worker.commands import register
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
 from worker.errors import ExitCode, WorkerError, error_of
@@ -30,11 +31,6 @@ app = typer.Typer(
 )
 
 _log = structlog.get_logger("reckon")
-
-
-@app.callback()
-def _reckon() -> None:
-    """Keeps `run` a subcommand while it is the only one installed."""
 
 
 @app.command()
@@ -119,6 +115,7 @@ def _fail(message: str, code: ExitCode) -> NoReturn:
 
 def main() -> None:
     """Entry point of the console command."""
+    register(app)
     try:
         from devkit.cli import broker  # noqa: PLC0415 - the devkit is an extra that production does without
         from devkit.demo import demo  # noqa: PLC0415

@@ -1,0 +1,88 @@
+"""`reckon test`: runs the tests of pipelines."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from transforms.coverage import Point, coverage
+from transforms.loading import LoadedPipeline, PipelineError
+from transforms.test_files import PlacedTest, load_tests
+from transforms.test_runner import Outcome, run_tests, samples
+from worker.budget import TimeBudget
+from worker.commands.common import FINDINGS, loaded, pipelines, stop, yaml_files
+from worker.commands.junit import write_junit
+from worker.commands.try_ import BUDGET_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def pipeline_tests(
+    files: Annotated[list[Path], typer.Argument(help="Pipeline files, or directories with them.")],
+    *,
+    junit: Annotated[Path | None, typer.Option(help="Write the outcomes to this file, as JUnit XML.")] = None,
+) -> None:
+    """Run the tests of pipelines: those of their `tests:`, and those beside them in <name>.tests.yaml.
+
+    Prints which steps, branches and routes no test reached. Exit codes: 0 all passed, 1 a test failed, 2 a file cannot be used.
+    """
+    ready = [loaded(path) for path in pipelines(yaml_files(files))]
+    console = Console(highlight=False, soft_wrap=True)
+    outcomes: dict[Path, list[Outcome]] = {}
+    for pipeline in ready:
+        try:
+            tests = load_tests(pipeline)
+        except PipelineError as error:
+            stop(str(error))
+        with TimeBudget(pipeline.transform, BUDGET_MS) as budget:
+            outcomes[pipeline.path] = run_tests(pipeline.spec, tests, budget.run)
+        _report(console, pipeline, tests, outcomes[pipeline.path])
+    failed = sum(bool(outcome.differences) for suite in outcomes.values() for outcome in suite)
+    total = sum(map(len, outcomes.values()))
+    console.print(
+        f"{total - failed} passed, {failed} failed", style="red" if failed else "green" if total else "yellow"
+    )
+    if junit is not None:
+        try:
+            write_junit(junit, outcomes)
+        except OSError as error:
+            stop(f"{junit}: cannot write the file: {error.strerror}")
+    raise typer.Exit(FINDINGS if failed else 0)
+
+
+def _report(
+    console: Console, pipeline: LoadedPipeline, tests: Sequence[PlacedTest], outcomes: Sequence[Outcome]
+) -> None:
+    for outcome in outcomes:
+        if outcome.differences:
+            placed = outcome.placed
+            console.print(Text(f"{placed.path}:{placed.line}:{placed.column}: FAILED {placed.test.name}", "red"))
+            for difference in outcome.differences:
+                for line in difference.splitlines():
+                    console.print(Text("  " + line, _style(line)))
+    if not tests:
+        console.print(Text(f"{pipeline.path}: no tests", "yellow"))
+        return
+    records = [record for placed in tests for record in samples(pipeline.spec, placed.test.records)]
+    points = coverage(pipeline.spec, records)
+    passed = sum(not outcome.differences for outcome in outcomes)
+    console.print(Text(f"{pipeline.path}: {passed} of {len(tests)} passed; reached {_reached(points)}"))
+    for point in points:
+        if not point.reached:
+            console.print(
+                Text(f"{pipeline.path}:{pipeline.step_lines[point.step]}: not reached: {point.what}", "yellow")
+            )
+
+
+def _reached(points: Sequence[Point]) -> str:
+    reached = sum(point.reached for point in points)
+    return f"{reached} of {len(points)} steps, branches and routes"
+
+
+def _style(line: str) -> str:
+    return {"-": "red", "+": "green"}.get(line.strip()[:1], "")
