@@ -33,6 +33,11 @@ app = typer.Typer(
 _log = structlog.get_logger("reckon")
 
 
+@app.callback()
+def _reckon() -> None:
+    """Keeps `run` a subcommand while it is the only one installed."""
+
+
 @app.command()
 def run(
     pipeline: Annotated[Path, typer.Argument(help="The pipeline file (YAML).")],
