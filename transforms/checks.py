@@ -89,7 +89,7 @@ def _routes(data: dict[str, Any]) -> Iterator[Broken]:
         for entry, route in enumerate(routes):
             if isinstance(route, dict) and route.get("when") is None:
                 has_default = True
-                if entry != len(routes) - 1:
+                if entry != len(routes) - 1 and path[-1] == "route":
                     message = "a route without `when` takes every record, expected it to be the last entry"
                     yield Broken((*path, entry), message)
             if path[-1] == "route_all" and _get(route, "to") in [_get(other, "to") for other in routes[:entry]]:

@@ -19,11 +19,6 @@ class Route(Model):
     format: Format = "json"
 
 
-def default_of(routes: list[Route]) -> str | None:
-    """The topic of the entry without a condition, which is the last."""
-    return routes[-1].to if routes[-1].when is None else None
-
-
 class RouteStep(Step):
     summary: ClassVar = (
         "Sends a record to the topic of the first condition that is true, else to the default or the sink."
@@ -47,7 +42,8 @@ class RouteStep(Step):
 
     @property
     def default(self) -> str | None:
-        return default_of(self.route)
+        """The topic of the entry without a condition, which is the last."""
+        return self.route[-1].to if self.route[-1].when is None else None
 
     def emit(self, code: Code) -> None:
         """Puts the topic into the variable `topic`, which holds the sink's where no route is taken."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from transforms.steps.base import Example, Made, Step
-from transforms.steps.route import Route, default_of
+from transforms.steps.route import Route  # noqa: TC001 - pydantic needs it at run time
 
 if TYPE_CHECKING:
     from transforms.code import Code
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 class RouteAllStep(Step):
     summary: ClassVar = (
-        "Sends a record to the topics of all conditions that are true, in their order; where none is, to the "
-        "default or the sink."
+        "Sends a record to the topics of all conditions that are true, in their order; where none is, to the sink."
     )
     example: ClassVar = Example(
         yaml='route_all: [{when: amount > 1000.0, to: large}, {when: country != "DE", to: abroad}]',
@@ -28,7 +27,10 @@ class RouteAllStep(Step):
             Made({"amount": 1, "country": "DE"}),
         ],
     )
-    notes: ClassVar = "The last step, and otherwise as `route`; a topic stands in it once."
+    notes: ClassVar = (
+        "The last step. An entry without `when` takes every record, whatever the others do; the sink is then not "
+        "needed. A topic stands in the step once. `format` as in `route`."
+    )
 
     route_all: Annotated[list[Route], Field(min_length=1)]
 
@@ -38,14 +40,19 @@ class RouteAllStep(Step):
 
     @property
     def default(self) -> str | None:
-        return default_of(self.route_all)
+        """The topic of an entry without a condition: where there is one, nothing is left for the sink."""
+        return next((route.to for route in self.route_all if route.when is None), None)
 
     def emit(self, code: Code) -> None:
         """Puts the topics into the variable `topics`, a list that is never empty."""
-        conditional = [route for route in self.route_all if route.when is not None]
-        code.evaluate(
-            [(f"v{number}", code.compile(route.when or "", "bool")) for number, route in enumerate(conditional)]
+        conditions = [
+            (f"v{number}", code.compile(route.when, "bool"))
+            for number, route in enumerate(self.route_all)
+            if route.when is not None
+        ]
+        code.evaluate(conditions)
+        taken = [(route.to, "True" if route.when is None else f"v{n}") for n, route in enumerate(self.route_all)]
+        pairs = ", ".join(f"({topic!a}, {condition})" for topic, condition in taken)
+        code.write(
+            f"topics = [name for name, taken in ({pairs},) if taken]" + (" or [SINK]" if self.default is None else "")
         )
-        taken = ", ".join(f"({route.to!a}, v{number})" for number, route in enumerate(conditional))
-        default = repr(self.default) if self.default is not None else "SINK"
-        code.write(f"topics = [name for name, taken in [{taken}] if taken] or [{default}]")
