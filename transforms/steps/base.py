@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from transforms.code import Code
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a text is, for the documentation; beside the checks in an annotation."""
+
+    name: str
+
+
 def _as_text(value: object) -> object:
     """Pipelines that do not come from YAML may write 2, True or None for the expressions `2`, `true`, `null`."""
     if value is None or isinstance(value, bool):
@@ -32,9 +39,13 @@ def _check(text: str, wanted: Literal["bool", "json"]) -> str:
     return text
 
 
-Condition: TypeAlias = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "bool"))]
+Condition: TypeAlias = Annotated[
+    str, Kind("condition"), BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "bool"))
+]
 """CEL that must give a bool."""
-Value: TypeAlias = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "json"))]
+Value: TypeAlias = Annotated[
+    str, Kind("expression"), BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "json"))
+]
 """CEL that must give something that JSON can hold."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -46,7 +57,7 @@ def _check_topic(name: str) -> str:
     return name
 
 
-TopicName: TypeAlias = Annotated[str, AfterValidator(_check_topic)]
+TopicName: TypeAlias = Annotated[str, Kind("topic"), AfterValidator(_check_topic)]
 """As Kafka takes it: org.apache.kafka.common.internals.Topic."""
 
 FieldName: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -87,7 +98,9 @@ class Example:
 class Model(BaseModel):
     """Unknown keys are errors, text is not taken for numbers, and a pipeline does not change once it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, serialize_by_alias=True, use_attribute_docstrings=True
+    )
 
 
 class Step(Model):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from transforms.steps.base import Example, Given, Made, Model, Step, Value
+from transforms.steps.base import Example, Given, Kind, Made, Model, Step, Value
 from transforms.steps.key import as_bytes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _check(name: str) -> str:
     return name
 
 
-HeaderName = Annotated[str, Field(min_length=1), AfterValidator(_check)]
+HeaderName: TypeAlias = Annotated[str, Kind("header"), Field(min_length=1), AfterValidator(_check)]
 
 
 class HeaderChanges(Model):

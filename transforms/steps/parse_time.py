@@ -14,7 +14,7 @@ from transforms.cel.library.time_text import parse_timestamp, timestamp_text
 from transforms.cel.library.times import SECOND, timestamp_of
 from transforms.cel.runtime import type_name
 from transforms.errors import CelError, ParseError
-from transforms.steps.base import Example, Made, Model, Step
+from transforms.steps.base import Example, Kind, Made, Model, Step
 from transforms.steps.paths import FieldPath, look, parts, put, quoted, read, write
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _check(form: str) -> str:
     return form
 
 
-Form: TypeAlias = Annotated[str, AfterValidator(_check)]
+Form: TypeAlias = Annotated[str, Kind("form"), AfterValidator(_check)]
 
 
 def parse_time(value: Any, field: str, form: str, to: str) -> str | int:

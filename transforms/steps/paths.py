@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from transforms.cel.runtime import type_name
 from transforms.errors import MissingField, WrongType
+from transforms.steps.base import Kind
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -44,7 +45,7 @@ def _check(path: str) -> str:
     return path
 
 
-FieldPath: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_check)]
+FieldPath: TypeAlias = Annotated[str, Kind("field"), Field(min_length=1), AfterValidator(_check)]
 
 
 def quoted(names: tuple[str, ...]) -> str:

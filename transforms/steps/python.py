@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from transforms.errors import PythonError, TimeBudgetExceeded
-from transforms.steps.base import Example, Made, Step
+from transforms.steps.base import Example, Kind, Made, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,7 @@ class PythonStep(Step):
         "that it imports. `except Exception` must not swallow `TimeBudgetExceeded`."
     )
 
-    python: Annotated[str, AfterValidator(_check)]
+    python: Annotated[str, Kind("`package.module:function`"), AfterValidator(_check)]
 
     def emit(self, code: Code) -> None:
         code.write(f"r = {code.constants.bind(calling(self.python))}(r)")
