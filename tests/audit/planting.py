@@ -397,6 +397,16 @@ def orphan_of_another_partition(world: World) -> Reveal:
 
 
 @_kind(_RECORDS)
+def orphan_before_the_beginning(world: World) -> Reveal:
+    """A record that is there, but before the group's beginning: nobody ever claimed it."""
+    place = world.dice.choice(world.sources)
+    if not world.begins[place]:
+        raise LookupError("the group of this world begins at offset 0")
+    source = (*place, world.dice.randrange(world.begins[place]))
+    return _orphan(world, world.some_part(), _lineage(source), source)
+
+
+@_kind(_RECORDS)
 def orphan_that_says_nothing(world: World) -> Reveal:
     """A lineage header that cannot be parsed."""
     topic = world.sources[0][0]

@@ -43,8 +43,9 @@ source: {{topics: [{name}.a, {name}.b], start: {start}}}
 sink: {{topic: {name}.out}}
 steps:
   - filter: n % 10 != 3
+  - explode: {{field: each, into: item}}
   - set: {{twice: n * 2}}
-  - route: [{{when: n % 7 == 0, to: {name}.large}}, {{to: {name}.out}}]
+  - route: [{{when: item % 7 == 0, to: {name}.large}}, {{to: {name}.out}}]
 kafka: {{bootstrap.servers: "{bootstrap}"}}
 {more}
 """
@@ -201,10 +202,14 @@ class World:
     # Sources
 
     def _sow(self, records: int) -> None:
-        """Episodes: an idempotent producer, transactions, aborted transactions; each leaves offsets in every partition."""
+        """First what lies before the group's beginning; then episodes: an idempotent producer, transactions, aborted transactions; each leaves offsets in every partition."""
         plain = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 5})
         in_transactions = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": unique("feed")})
         in_transactions.init_transactions(PATIENCE_S)
+        for topic, number in self.sources:
+            for _ in range(self.begins[topic, number]):
+                plain.produce(topic, b"{}", partition=number, timestamp=EPOCH_MS)
+            assert plain.flush(PATIENCE_S) == 0
         episodes = 8
         share = max(1, records // len(self.sources) // episodes)
         numbers = iter(range(10**9))
@@ -481,7 +486,9 @@ def _delivered(planned: Planned, error: KafkaError | None, message: Message) -> 
 
 def _feed(producer: Producer, place: Partition, n: int, dice: Random) -> None:
     """One source record; the kinds of trouble that a worker takes in its stride. n < 0: belongs to an aborted transaction."""
-    value: bytes | None = orjson.dumps({"n": n, "note": "ü"})
+    # Several outputs of one record, some of them alike; and lists that yield none.
+    each = [n, n + 1, n + 2, n + 2] if n % 11 == 0 else [] if n % 17 == 4 else [n]
+    value: bytes | None = orjson.dumps({"n": n, "note": "ü", "each": each})
     if n % 31 == 7:
         value = None
     elif n % 29 == 5:

@@ -1,0 +1,151 @@
+"""A pipeline that is running: load, aborts, commits of unknown outcome, SIGKILLs, and rebalances from one worker to three and back.
+
+Everything is made by the real worker; what took place is counted, so that a test can prove that it did.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from tests.support.pipelines import Scene, events, faults
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from devkit.workers import WorkerProcess
+
+_CHUNK = 200
+
+
+@dataclass(slots=True)
+class Turns:
+    """What took place."""
+
+    aborts: int = 0
+    unknown_outcomes: int = 0
+    kills: int = 0
+    rebalances: int = 0
+    """Assignments and revocations that a worker was told of, after its first one."""
+    records: int = 0
+    """Source records produced, those of aborted transactions aside."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    instance: str
+    worker: WorkerProcess | None = None
+    stops_at: float = 0.0
+
+
+class Turmoil:
+    """A context manager: workers, load and faults from entering to leaving, in threads and processes of its own.
+
+    `rate`: source records per second; `change_s`: seconds between two changes of the number of workers, about.
+    """
+
+    def __init__(self, bootstrap: str, folder: Path, seed: int, *, rate: float = 300, change_s: float = 4.0) -> None:
+        self._dice = Random(seed)
+        self._rate, self._change_s = rate, change_s
+        self.scene = Scene(bootstrap, folder, partitions=4, sinks=3, records=60)
+        self.turns = Turns()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._feed, self._disturb)]
+        self._problems: list[str] = []
+        self._slots = [_Slot(name) for name in ("one", "two", "three")]
+
+    def __enter__(self) -> Self:
+        self.scene.produce(1000)
+        self._start(self._slots[0])
+        try:
+            self.scene.await_committed(100)
+        except AssertionError as error:
+            error.add_note(self.scene.workers[0].tail())
+            self.scene.workers[0].kill()
+            raise
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        for worker in self.scene.workers:
+            worker.kill()
+        self.count()
+        assert not self._problems, self._problems
+
+    def count(self) -> Turns:
+        """What has taken place until now, from the workers' logs."""
+        told = [fault for worker in self._lives() for fault in faults(worker)]
+        self.turns.aborts = told.count("abort")
+        self.turns.unknown_outcomes = sum(fault.startswith("unknown outcome") for fault in told)
+        kinds = ("assigned", "revoked", "lost")
+        self.turns.rebalances = sum(
+            max(0, sum(len(events(worker, kind)) for kind in kinds) - 1) for worker in self._lives()
+        )
+        return self.turns
+
+    def settle(self) -> None:
+        """No more load or faults; one worker without faults works off what is left."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        for worker in self.scene.workers:
+            worker.kill()
+        self.scene.drain("settler")
+
+    def _lives(self) -> list[WorkerProcess]:
+        return [worker for worker in self.scene.workers if worker.instance_id != "settler"]
+
+    def _start(self, slot: _Slot) -> None:
+        chances = {"FAULT_ABORT_SHARE": "0.15", "FAULT_UNKNOWN_SHARE": "0.03", "FAULT_DELAY_MS": "20"}
+        slot.worker = self.scene.worker(slot.instance, faults={**chances, "FAULT_SEED": str(self._dice.randrange(10**6))})
+
+    def _feed(self) -> None:
+        try:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                # Plain records, and transactions of which some are aborted: markers and gaps in the source.
+                if self._dice.random() < 0.5:
+                    self.scene.produce(_CHUNK)
+                else:
+                    self.scene.produce_in_transactions(_CHUNK, aborted_every=2, size=50)
+                self.turns.records += _CHUNK
+                self._stop.wait(max(0.0, _CHUNK / self._rate - (time.monotonic() - began)))
+        except Exception as error:  # noqa: BLE001 - told by the thread that leaves
+            self._problems.append(f"feeding: {error!r}")
+
+    def _disturb(self) -> None:
+        """Wanted numbers of workers 1, 3, 1, 3, ...; workers leave in order or by SIGKILL, and the dead come back."""
+        wanted = 1
+        try:
+            while not self._stop.wait(self._change_s * (0.5 + self._dice.random())):
+                wanted = 4 - wanted
+                for slot in self._slots[:wanted]:
+                    if slot.worker is None or not slot.worker.alive:
+                        self._start(slot)
+                    elif wanted == 3 and self._dice.random() < 0.3:
+                        self._kill(slot)
+                        self._start(slot)
+                for slot in self._slots[wanted:]:
+                    if slot.worker is not None and slot.worker.alive:
+                        self._leave(slot)
+        except Exception as error:  # noqa: BLE001 - told by the thread that leaves
+            self._problems.append(f"disturbing: {error!r}")
+
+    def _leave(self, slot: _Slot) -> None:
+        assert slot.worker is not None
+        if self._dice.random() < 0.5:
+            self._kill(slot)
+        else:
+            slot.worker.terminate()
+
+    def _kill(self, slot: _Slot) -> None:
+        assert slot.worker is not None
+        slot.worker.kill()
+        self.turns.kills += 1
