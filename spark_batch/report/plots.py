@@ -25,7 +25,7 @@ _LINES = (
     ("p95", "#d98b00", "--", "s"),
     ("p99", "#c8456b", ":", "^"),
 )
-"""Name, colour, dash and marker: told apart without colour, and labelled at the end of the line."""
+"""Name, colour, dash and marker: told apart without colour."""
 _LOG_BEYOND = 30
 """Where the largest is this many times the smallest, the scale is logarithmic."""
 
@@ -48,14 +48,6 @@ def _draw(figure: Figure, rows: Sequence[LatencyRow]) -> None:
     for (name, colour, dash, marker), values in zip(_LINES, series, strict=True):
         size = 4 if len(rows) <= 60 else 0
         axes.plot(hours, values, dash, color=colour, marker=marker, markersize=size, linewidth=1.8, label=name)
-        axes.annotate(
-            name,
-            (hours[-1], values[-1]),
-            xytext=(6, -3),
-            textcoords="offset points",
-            color=_INK,
-            annotation_clip=False,
-        )
     smallest, largest = min(map(min, series)), max(map(max, series))
     if smallest > 0 and largest / smallest > _LOG_BEYOND:
         axes.set_yscale("log")
@@ -66,7 +58,7 @@ def _draw(figure: Figure, rows: Sequence[LatencyRow]) -> None:
     axes.xaxis_date()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=True))  # type: ignore[no-untyped-call]
-    axes.legend(loc="upper left", frameon=False, labelcolor=_INK, ncols=3)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, labelcolor=_INK, ncols=3)
     axes.grid(visible=True, axis="y", color=_INK, alpha=0.15)
     axes.spines[["top", "right"]].set_visible(False)
     for part in axes.spines.values():

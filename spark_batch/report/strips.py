@@ -1,20 +1,21 @@
 """The strips: one per source partition, from its first audited offset to the last, as rectangles that a template draws.
 
 Bounded whatever the judgement holds: neighbours that look alike become one cell, and where that is not enough cells are
-joined by equal numbers. Joining loses the place within a cell, never a fault: a cell shows the worst verdict of what it was made of.
+joined by equal numbers. Joining loses the place within a cell, never a fault: what any part of a cell has, the cell shows.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from spark_batch.model import Verdict
 from spark_batch.report.words import TROUBLE, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from spark_batch.model import Judgement, Partition, Range, Stretch
 
@@ -24,8 +25,8 @@ STRIPS = 400
 """Strips on a page: those with trouble come first."""
 BODY = 20
 """Height of a strip's body, in pixels."""
-_LETTERS = 40
-"""Letters above a strip: more of them would overlap on a desktop's width."""
+_LETTER_EVERY = 3.5
+"""Per cent of the width between two letters: nearer ones would overlap on a phone."""
 
 LETTER: dict[Verdict, str] = {
     Verdict.MISSING: "M",
@@ -56,9 +57,17 @@ class Cell:
     x: float
     width: float
     layers: tuple[Layer, ...]
-    worst: Verdict | None
-    letter: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Around neighbouring cells with the same worst verdict; `letter` is empty where the one before is too near."""
+
+    verdict: Verdict
+    x: float
+    width: float
+    letter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,7 @@ class Strip:
     end: int
     committed: int | None
     cells: tuple[Cell, ...]
+    flags: tuple[Flag, ...]
     counts: tuple[tuple[Verdict, int], ...]
     trouble: bool
 
@@ -122,7 +132,8 @@ def _strip(partition: Partition, stretches: Sequence[Stretch], judgement: Judgem
         start=whole[0],
         end=whole[1],
         committed=judgement.cut.committed.get(partition),
-        cells=_cells(pieces, whole),
+        cells=tuple(_cell(piece, whole) for piece in pieces),
+        flags=tuple(_flags(pieces, whole)),
         counts=tuple(in_order(counts)),
         trouble=any(counts[verdict] for verdict in TROUBLE),
     )
@@ -160,23 +171,33 @@ def _absorb(piece: _Piece, stretch: Stretch) -> None:
     piece.counts.update(stretch.counts)
 
 
-def _cells(pieces: Sequence[_Piece], whole: tuple[int, int]) -> tuple[Cell, ...]:
-    start, end = whole
-    percent = 100 / max(end - start, 1)
-    cells: list[Cell] = []
+def _cell(piece: _Piece, whole: tuple[int, int]) -> Cell:
+    said = ", ".join(f"{count:,} {verdict}" for verdict, count in in_order(piece.counts)) or "no records"
+    text = f"offsets {piece.start:,} to {piece.end - 1:,}: {said}"
+    x, width = _percent(piece.start, whole), _percent(piece.end, whole) - _percent(piece.start, whole)
+    return Cell(piece.start, piece.end, x, round(width, 3), _layers(piece.counts), text)
+
+
+def _flags(pieces: Sequence[_Piece], whole: tuple[int, int]) -> Iterator[Flag]:
     lettered = -100.0
-    for piece in pieces:
-        worst = next((verdict for verdict in TROUBLE if piece.counts[verdict]), None)
-        x, width = (piece.start - start) * percent, (piece.end - piece.start) * percent
-        letter = ""
-        if worst is not None and x + width / 2 - lettered >= 100 / _LETTERS:
-            letter, lettered = LETTER[worst], x + width / 2
-        said = ", ".join(f"{count:,} {verdict}" for verdict, count in in_order(piece.counts)) or "no records"
-        text = f"offsets {piece.start:,} to {piece.end - 1:,}: {said}"
-        cells.append(
-            Cell(piece.start, piece.end, round(x, 3), round(width, 3), _layers(piece.counts), worst, letter, text)
-        )
-    return tuple(cells)
+    for verdict, run in groupby(pieces, key=_worst):
+        if verdict is None:
+            continue
+        members = list(run)
+        x, end = _percent(members[0].start, whole), _percent(members[-1].end, whole)
+        middle = (x + end) / 2
+        letter = LETTER[verdict] if middle - lettered >= _LETTER_EVERY else ""
+        lettered = middle if letter else lettered
+        yield Flag(verdict, x, round(end - x, 3), letter)
+
+
+def _worst(piece: _Piece) -> Verdict | None:
+    return next((verdict for verdict in TROUBLE if piece.counts[verdict]), None)
+
+
+def _percent(offset: int, whole: tuple[int, int]) -> float:
+    start, end = whole
+    return round((offset - start) * 100 / max(end - start, 1), 3)
 
 
 def _layers(counts: Mapping[Verdict, int]) -> tuple[Layer, ...]:

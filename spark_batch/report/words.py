@@ -28,8 +28,12 @@ MEANING: dict[Verdict, str] = {
     Verdict.IN_FLIGHT: "at or beyond the group's committed offset: not judged, no fault",
     Verdict.EXPIRED: "retention removed it before it was audited",
     Verdict.UNVERIFIABLE: "compacted, recreated topic, or another transform",
-    Verdict.UNKNOWN: "the group's offsets are gone or were reset",
+    Verdict.UNKNOWN: "no answer: the group's offsets are gone or were reset, or a transaction is open",
 }
+
+
+_NAMED = 4
+"""Kinds that a headline names."""
 
 
 class Words(NamedTuple):
@@ -103,7 +107,7 @@ def headline(judgement: Judgement) -> str:
     if judgement.exit_code is ExitCode.FINDINGS:
         faults = {kind: count for kind, count in judgement.finding_counts.items() if count and kind.is_fault}
         total = sum(faults.values())
-        return f"{total:,} {'finding' if total == 1 else 'findings'}: {_counted(faults)}"
+        return f"{total:,} {'finding' if total == 1 else 'findings'}: {_counted(faults, _NAMED)}"
     if judgement.exit_code is ExitCode.CANNOT_JUDGE:
         return f"Cannot judge: {_reasons(judgement)}"
     records = judged(judgement.totals)
@@ -121,8 +125,8 @@ def subline(judgement: Judgement) -> str:
         f"{count:,} {verdict}" for verdict, count in in_order(judgement.totals) if verdict is not Verdict.IN_FLIGHT
     ]
     text = ", ".join(parts)
-    if judgement.exit_code is ExitCode.FINDINGS and (others := _reasons(judgement)):
-        text += f". Not judged besides: {others}"
+    if judgement.exit_code is ExitCode.FINDINGS and (others := _unjudged(judgement)):
+        text += f". Not judged: {others}"
     if flying := judgement.totals.get(Verdict.IN_FLIGHT):
         text += f". {flying:,} more in flight, not judged"
     return text.removeprefix(". ")
@@ -142,14 +146,22 @@ def kind_counted(kind: Kind, count: int) -> str:
     return f"{count:,} {KINDS[kind].one if count == 1 else KINDS[kind].many}"
 
 
-def _counted(counts: Mapping[Kind, int]) -> str:
-    return ", ".join(kind_counted(kind, counts[kind]) for kind in Kind if counts.get(kind))
+def _counted(counts: Mapping[Kind, int], most: int = len(Kind)) -> str:
+    """The `most` frequent kinds, in the order of `Kind`, and how many there are of the others."""
+    named = sorted((kind for kind in Kind if counts.get(kind)), key=lambda kind: -counts[kind])[:most]
+    parts = [kind_counted(kind, counts[kind]) for kind in Kind if kind in named]
+    if others := sum(counts.values()) - sum(counts[kind] for kind in named):
+        parts.append(f"{others:,} of other kinds")
+    return ", ".join(parts)
+
+
+def _unjudged(judgement: Judgement) -> str:
+    return _counted({kind: count for kind, count in judgement.finding_counts.items() if not kind.is_fault})
 
 
 def _reasons(judgement: Judgement) -> str:
-    """Why not everything could be judged; empty where everything was."""
-    kinds = {kind: count for kind, count in judgement.finding_counts.items() if not kind.is_fault}
+    """Why not everything could be judged."""
     records = ", ".join(
         f"{judgement.totals[verdict]:,} records {verdict}" for verdict in UNJUDGED if judgement.totals.get(verdict)
     )
-    return "; ".join(part for part in (_counted(kinds), records) if part)
+    return "; ".join(part for part in (_unjudged(judgement), records) if part)

@@ -77,12 +77,12 @@ def totals(pieces: list[Stretch]) -> Counts:
     return summed
 
 
-def latencies(hours: int) -> tuple[LatencyRow, ...]:
+def latencies(hours: int, records: int = 1_248_000) -> tuple[LatencyRow, ...]:
     chance = random.Random(7)
     rows = []
     for n in range(hours):
         p50 = 40 + 25 * chance.random() + (900 if n == 9 else 0)
-        rows.append(LatencyRow(T0 + n * HOUR, 48_000 + n, p50, p50 * 2.5, p50 * (4 + 12 * chance.random())))
+        rows.append(LatencyRow(T0 + n * HOUR, records // hours, p50, p50 * 2.5, p50 * (4 + 12 * chance.random())))
     return tuple(rows)
 
 
