@@ -111,12 +111,12 @@ class _Walker:
             elif why is not None and not any(names[: len(a)] == a for a in asked):
                 self._unknown(path, names, why, offset)
 
-    def _unknown(self, path: KeyPath, names: FieldNames, why: str, offset: int = 0) -> None:
+    def _unknown(self, path: KeyPath, names: FieldNames, why: str, offset: int | None = 0) -> None:
         close = self._state.fields.close_to(names)
         hint = f', did you mean "{close}"?' if close else ""
         self._view.error("unknown-field", path, f'no field "{".".join(names)}" here: {why}{hint}', offset=offset)
 
-    def _never_there(self, path: KeyPath, name: str, why: str, offset: int = 0) -> None:
+    def _never_there(self, path: KeyPath, name: str, why: str, offset: int | None = 0) -> None:
         self._view.warn("unknown-field", path, f'there is never a field "{name}" here: {why}', offset=offset)
 
     # Conditions
@@ -189,7 +189,7 @@ class _Walker:
     def _needed(self, path: KeyPath, name: str) -> None:
         why = self._state.fields.absent(parts(name))
         if why is not None:
-            self._never_there((*self._path, *path), name, why)
+            self._never_there((*self._path, *path), name, why, None if path[-1] == name else 0)
         elif self._name not in ("drop", "keep"):
             self._state.unread.pop(parts(name)[0], None)
 
@@ -202,7 +202,9 @@ class _Walker:
         """A value that nothing has read is lost."""
         path = self._state.unread.pop(name, None)
         if path is not None:
-            self._view.warn("unused", path, f'the value of "{name}" is never used: {self._why} discards it')
+            self._view.warn(
+                "unused", path, f'the value of "{name}" is never used: {self._why} discards it', offset=None
+            )
 
     def _run_set(self) -> None:
         for key in self._value:
@@ -223,7 +225,7 @@ class _Walker:
         for old, new in self._value.items():
             why = self._state.fields.absent(parts(old))
             if why is not None:
-                self._unknown((*self._path, "rename", old), parts(old), why)
+                self._unknown((*self._path, "rename", old), parts(old), why, None)
             self._state.unread.pop(parts(old)[0], None)
             taken[new] = self._state.fields.remove(parts(old), f"{self._why} gives it another name")
             self._state.facts.forget(parts(old)[0])

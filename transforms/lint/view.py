@@ -53,7 +53,10 @@ class View:
     def line(self, path: KeyPath) -> int:
         return self._place(path, 0)[0]
 
-    def _place(self, path: KeyPath, offset: int) -> tuple[int, int]:
+    def _place(self, path: KeyPath, offset: int | None) -> tuple[int, int]:
+        if offset is None:
+            mark = self.tree.keys[path].start_mark
+            return (mark.line + 1, mark.column + 1) if mark else (1, 1)
         while path not in self.tree.values:
             path, offset = path[:-1], 0
         node = self.tree.values[path]
@@ -66,14 +69,14 @@ class View:
             line, column = (mark.line, mark.column) if mark else (0, 0)
         return line + 1, column + 1
 
-    def say(self, severity: Severity, rule: str, path: KeyPath, message: str, *, offset: int = 0) -> None:
-        """`offset`: of a character in the scalar at the path."""
+    def say(self, severity: Severity, rule: str, path: KeyPath, message: str, *, offset: int | None = 0) -> None:
+        """`offset`: of a character in the scalar at the path; None: the key is meant, not its value."""
         self.findings.append(Finding(str(self.path), *self._place(path, offset), severity, rule, message))
 
-    def error(self, rule: str, path: KeyPath, message: str, *, offset: int = 0) -> None:
+    def error(self, rule: str, path: KeyPath, message: str, *, offset: int | None = 0) -> None:
         self.say("error", rule, path, message, offset=offset)
 
-    def warn(self, rule: str, path: KeyPath, message: str, *, offset: int = 0) -> None:
+    def warn(self, rule: str, path: KeyPath, message: str, *, offset: int | None = 0) -> None:
         self.say("warning", rule, path, message, offset=offset)
 
 

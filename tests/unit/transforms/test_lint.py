@@ -1,0 +1,354 @@
+"""What lint says about each kind of mistake, where, and that what it says is true."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.support.records import Record
+from transforms.compiler import compile_pipeline
+from transforms.lint import Finding, lint_files
+from transforms.loading import load_pipeline
+from transforms.samples import encoded
+
+if TYPE_CHECKING:
+    from transforms.spec import Pipeline
+
+HEAD = "name: p\nsource: {topics: [in]}\nsink: {topic: out}\n"
+STEPS = HEAD + "steps:\n"
+
+
+def lint(tmp_path: Path, text: str, name: str = "p.yaml") -> list[str]:
+    """`line:column: severity: message [rule]` of every finding."""
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    return [str(finding).removeprefix(f"{file}:") for finding in lint_files([file], {})]
+
+
+CASES: dict[str, tuple[str, list[str]]] = {
+    "nothing wrong": (
+        STEPS
+        + '  - filter: status == "ok" && amount > 0.0\n  - set: {a: amount * 2.0}\n  - route: [{when: a > 9.0, to: big}]\n',
+        [],
+    ),
+    "does not load, and more": (
+        STEPS + "  - renam: {a: b}\n  - filter: 1 + 'a' == b\n  - drop: [x]\n  - filter: x == 1\n",
+        [
+            "5:5: error: unknown step 'renam', did you mean 'rename'? [invalid]",
+            "6:13: error: no such overload: int + string, expected two of one type: string(...) makes text of a number [type]",
+            '8:13: error: no field "x" here: drop in line 7 removes it [unknown-field]',
+        ],
+    ),
+    "a variable that is not set": (
+        HEAD + "kafka: {bootstrap.servers: '${NOWHERE}'}\n",
+        [
+            "4:29: warning: the environment variable NOWHERE is not set, expected it, or a default: ${NOWHERE:-...} [unset-variable]",
+        ],
+    ),
+    "a field that keep removed": (
+        STEPS + "  - keep: [user, amount]\n  - filter: amont > 1\n",
+        ['6:13: error: no field "amont" here: keep in line 5 does not keep it, did you mean "amount"? [unknown-field]'],
+    ),
+    "a nested field that keep removed": (
+        STEPS + "  - keep: [user.name]\n  - filter: user.name == user.mail\n",
+        ['6:26: error: no field "user.mail" here: keep in line 5 does not keep it [unknown-field]'],
+    ),
+    "fields that drop and rename removed": (
+        STEPS + "  - drop: [a.x]\n  - rename: {b: c}\n  - set: {d: a.y + a.x + b + c}\n",
+        [
+            '7:20: error: no field "a.x" here: drop in line 5 removes it [unknown-field]',
+            '7:26: error: no field "b" here: rename in line 6 gives it another name [unknown-field]',
+        ],
+    ),
+    "a rename of what is not there": (
+        STEPS + "  - keep: [a]\n  - rename: {b: c}\n",
+        ['6:14: error: no field "b" here: keep in line 5 does not keep it [unknown-field]'],
+    ),
+    "asking for what is never there": (
+        STEPS + "  - keep: [a]\n  - filter: '!has(this.b) || b == a'\n  - drop: [c]\n  - cast: {d: int}\n",
+        [
+            '6:15: warning: there is never a field "b" here: keep in line 5 does not keep it [unknown-field]',
+            '7:12: warning: there is never a field "c" here: keep in line 5 does not keep it [unknown-field]',
+            '8:12: warning: there is never a field "d" here: keep in line 5 does not keep it [unknown-field]',
+        ],
+    ),
+    "a field that comes back": (STEPS + "  - drop: [a]\n  - set: {a: b}\n  - filter: a == 1\n", []),
+    "a macro's variable is no field": (STEPS + "  - keep: [a]\n  - filter: a.all(b, b > 1)\n", []),
+    "after python anything may be there": (
+        STEPS + "  - keep: [name]\n  - python: transforms.steps.example:with_initials\n  - filter: initials == 'AL'\n",
+        [],
+    ),
+    "a default fills what is gone": (STEPS + "  - keep: [a]\n  - default: {b: a, c: b}\n  - filter: c == 1\n", []),
+    "explode's fields": (
+        STEPS
+        + "  - explode: {field: list, into: item, index: nr}\n  - filter: nr == 'x' || list == 1 || item.x == 1\n",
+        [
+            "6:13: warning: always false: a int never equals a string [constant]",
+            "6:26: error: no field \"list\" here: explode in line 5 puts its elements into 'item' [unknown-field]",
+        ],
+    ),
+    "value goes into an object": (
+        STEPS + "  - keep: [a.b]\n  - value: a\n  - filter: c == b\n",
+        ['7:13: error: no field "c" here: keep in line 5 does not keep it [unknown-field]'],
+    ),
+    "types after cast and set": (
+        STEPS
+        + "  - cast: {a: int, t: string}\n  - set: {b: string(a), c: a + 1}\n  - filter: b > a || a == null || t == 1 || c.x == 1\n",
+        [
+            "7:13: error: no such overload: string > int [type]",
+            "7:35: warning: always false: a string never equals a int [constant]",
+            "7:45: error: the field 'x' of a int, expected a map [type]",
+        ],
+    ),
+    "not a condition": (
+        STEPS + "  - set: {a: size(b)}\n  - filter: a\n  - filter: '!(size(c) + 1) && b'\n",
+        [
+            "6:13: error: the expression gives int, expected bool [type]",
+            "7:14: error: no such overload: !int, expected a bool [type]",
+        ],
+    ),
+    "numbers of two types": (
+        STEPS + "  - filter: double(a) * 100 > 5.0\n",
+        [
+            "5:13: error: no such overload: double * int, expected two of one type: write int(...) or double(...) around one of them [type]"
+        ],
+    ),
+    "a constant condition": (
+        STEPS
+        + "  - filter: 1 < 2\n  - assert: {that: 'true'}\n  - tombstone: false\n  - filter: 2 < 1\n  - drop: [a]\n",
+        [
+            "5:13: warning: the condition is always true: the step does nothing [constant]",
+            "6:21: warning: the condition is always true: the step does nothing [constant]",
+            "7:16: warning: the condition is never true: the step does nothing [constant]",
+            "8:13: error: the condition is never true: nothing gets past this step [never-matches]",
+            "9:5: error: no record gets here: the condition of filter in line 8 is never true [unreachable]",
+        ],
+    ),
+    "a condition that contradicts itself": (
+        STEPS + "  - filter: a == 1 && a == 2\n",
+        ["5:13: error: the condition is never true: nothing gets past this step [never-matches]"],
+    ),
+    "a condition that contradicts another": (
+        STEPS + '  - filter: status in ["a", "b"]\n  - filter: status == "c"\n',
+        [
+            "6:13: error: the condition is never true for the records that get here: nothing gets past this step [never-matches]"
+        ],
+    ),
+    "a condition on a field that has changed": (
+        STEPS + "  - filter: a == 1\n  - set: {a: b}\n  - filter: a == 2\n",
+        [],
+    ),
+    "a condition on a field that is set": (
+        STEPS + "  - set: {a: 1}\n  - filter: a == 2\n",
+        [
+            "6:13: error: the condition is never true for the records that get here: nothing gets past this step [never-matches]"
+        ],
+    ),
+    "ranges": (
+        STEPS + "  - filter: a > 10\n  - filter: a < 5.0\n",
+        [
+            "6:13: error: the condition is never true for the records that get here: nothing gets past this step [never-matches]"
+        ],
+    ),
+    "routes": (
+        HEAD
+        + "steps:\n  - filter: a in [1, 2, 3]\n  - route:\n"
+        + "\n".join(
+            f"      - {{when: '{when}', to: {to}}}"
+            for when, to in [("a == 1", "x"), ("a == 1", "y"), ("a == 9", "z"), ("a == 2 || a == 3", "v"), ("b", "w")]
+        ),
+        [
+            "8:17: error: the condition is never true for the records that get here [unreachable]",
+            "9:17: error: the condition is never true for the records that get here [unreachable]",
+            "10:17: warning: the condition is always true for the records that get here: leave it out [constant]",
+            "11:9: error: no record gets to this route: the one in line 10 takes all [unreachable]",
+        ],
+    ),
+    "a route that takes all": (
+        STEPS + "  - route: [{when: true, to: x}]\n",
+        [
+            "3:7: warning: no record gets to the sink: the route in line 5 takes all [unused]",
+            "5:20: warning: the condition is always true: leave it out [constant]",
+        ],
+    ),
+    "a sink behind a default": (
+        STEPS + "  - route: [{when: a, to: x}, {to: y}]\n",
+        ["3:7: warning: no record goes to the sink: the last route takes what is left, to y [unused]"],
+    ),
+    "routes to all": (
+        STEPS + "  - filter: a == 1\n  - route_all: [{when: a == 1, to: x}, {when: a == 2, to: y}]\n",
+        ["6:47: error: the condition is never true for the records that get here [unreachable]"],
+    ),
+    "values that nobody reads": (
+        STEPS + "  - set: {a: x, b: x, c: x}\n  - set: {a: y}\n  - drop: [b]\n  - filter: c\n  - keep: [a]\n",
+        [
+            '5:11: warning: the value of "a" is never used: set in line 6 discards it [unused]',
+            '5:17: warning: the value of "b" is never used: drop in line 7 discards it [unused]',
+        ],
+    ),
+    "tests": (
+        HEAD
+        + "tests:\n  - {name: t, input: {topic: other, value: 1}, filtered: true}\n"
+        + "  - {name: t, input: {value: 1}, outputs: [{topic: elsewhere, value: 1}]}\n",
+        [
+            "5:30: error: other is no source topic, expected in [test-topic]",
+            "6:12: warning: a second test of the name 't', expected another name [duplicate-test]",
+            "6:52: error: no output can go to elsewhere, expected out [test-topic]",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_findings(tmp_path: Path, text: str, expected: list[str]) -> None:
+    """Each mistake, and nothing else."""
+    found = lint(tmp_path, text)
+    # Loading itself says only that the test of a condition failed; that is tested where it belongs.
+    assert expected == found
+
+
+def test_loops_and_names_across_files(tmp_path: Path) -> None:
+    """Pipelines that feed each other in a circle, and two of one name, are found where files are linted together."""
+    texts = {
+        "a": "name: a\nsource: {topics: [t1]}\nsink: {topic: t2}\n",
+        "b": "name: b\nsource: {pattern: '^t2$'}\nsink: {topic: t3}\n",
+        "c": "name: c\nsource: {topics: [t3]}\nsink: {topic: t1}\n",
+        "d": "name: a\nsource: {topics: [t9]}\nsink: {topic: t8}\n",
+    }
+    files = []
+    for name, text in texts.items():
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(text)
+    found = [str(finding).removeprefix(f"{tmp_path}/") for finding in lint_files(files, {})]
+    assert [
+        "a.yaml:2:9: warning: records go round in a circle of pipelines: a -> b -> c -> a [loop]",
+        f"d.yaml:1:7: error: {files[0]} has this name too: they would share a consumer group and fence each other [duplicate-name]",
+    ] == found
+
+
+def test_a_sink_that_is_a_source(tmp_path: Path) -> None:
+    """A loop of one pipeline does not load; lint says so with its place."""
+    assert lint(tmp_path, "name: p\nsource: {topics: [in]}\nsink: {topic: in}\n") == [
+        "3:15: error: the sink is also a source topic, a loop, expected another topic [invalid]",
+    ]
+
+
+def test_tests_beside_the_pipeline(tmp_path: Path) -> None:
+    """A file of tests is linted for itself, and against its pipeline."""
+    tests = tmp_path / "p.tests.yaml"
+    tests.write_text("tests:\n  - {name: a, input: {value: 1}, outputs: [{topic: nowhere, value: 1}]}\n")
+    (tmp_path / "p.yaml").write_text(HEAD)
+    expected = [f"{tests}:2:52: error: no output can go to nowhere, expected out [test-topic]"]
+    assert expected == list(map(str, lint_files([tmp_path / "p.yaml", tests], {})))
+    tests.write_text("tests:\n  - {nam: a, input: {valu: 1}}\n")
+    assert [
+        f"{tests}:2:5: error: the key 'name' of 'tests' is missing, expected it [invalid]",
+        f"{tests}:2:6: error: unknown key 'nam', did you mean 'name'? [invalid]",
+        f"{tests}:2:22: error: unknown key 'valu', did you mean 'value'? [invalid]",
+    ] == list(map(str, lint_files([tests], {})))
+
+
+def test_an_unreadable_file(tmp_path: Path) -> None:
+    [finding] = lint_files([tmp_path / "none.yaml"], {})
+    assert (finding.severity, finding.rule, finding.line, finding.column) == ("error", "unreadable", 1, 1)
+
+
+def test_the_pipelines_of_this_repository() -> None:
+    """Nothing is said about them."""
+    files = sorted(Path("config/pipelines").rglob("*.yaml"))
+    assert len(files) >= 5
+    assert lint_files(files, {}) == []
+
+
+# What lint says is true: random pipelines, and all records of a small world.
+
+_VALUES: list[Any] = [None, True, False, 0, 1, 2, 1.0, 2.5, "x", "y", [1]]
+_WORLD = [
+    {name: value for name, value in (("a", a), ("b", b)) if value != "missing"}
+    for a, b in product([*_VALUES, "missing"], [*_VALUES[:7], "missing"])
+]
+_LITERALS = ["1", "2", "1.0", "0", '"x"', '"y"', "true", "null"]
+
+
+def _condition(rng: random.Random, depth: int = 0) -> str:
+    if depth < 2 and rng.random() < 0.45:
+        left, right = _condition(rng, depth + 1), _condition(rng, depth + 1)
+        return f"!({left})" if rng.random() < 0.2 else f"({left} {rng.choice(['&&', '||'])} {right})"
+    name = rng.choice("ab")
+    match rng.randrange(4):
+        case 0:
+            return f"{name} {rng.choice(['==', '!='])} {rng.choice(_LITERALS)}"
+        case 1:
+            return f"{name} {rng.choice(['<', '<=', '>', '>='])} {rng.choice(_LITERALS[:4])}"
+        case 2:
+            return f"{name} in [{', '.join(rng.sample(_LITERALS, rng.randrange(1, 4)))}]"
+    return f"{rng.choice(_LITERALS[:4])} {rng.choice(['<', '==', '>='])} {name}"
+
+
+def _step(rng: random.Random) -> dict[str, Any]:
+    kinds: list[dict[str, Any]] = [
+        {"filter": _condition(rng)},
+        {"filter": _condition(rng)},
+        {"assert": {"that": _condition(rng)}},
+        {"tombstone": _condition(rng)},
+        {"set": {rng.choice("ab"): rng.choice([*_LITERALS, "a", "b"])}},
+        {"rename": {rng.choice("ab"): rng.choice("abc")}},
+        {"keep": rng.sample("abc", 2)},
+        {"drop": [rng.choice("abc")]},
+        {"cast": {rng.choice("ab"): rng.choice(["int", "string", "bool", "double"])}},
+        {"default": {rng.choice("ab"): rng.choice(_LITERALS)}},
+    ]
+    return rng.choice(kinds)
+
+
+def _outcome(spec: Pipeline, count: int) -> tuple[int, int, dict[str, int]]:
+    """(values, failures, values per topic) of the small world behind the first steps."""
+    update: dict[str, Any] = {"steps": spec.steps[:count]}
+    result = compile_pipeline(spec.model_copy(update=update)).run(
+        iter([Record(encoded(r, text_as_is=False)) for r in _WORLD])
+    )
+    alive = [output for output in result.outputs if output[1] is not None]
+    return len(alive), len(result.failures), {t: sum(o[0] == t for o in alive) for t in "xyz"}
+
+
+def _refuted(spec: Pipeline, findings: list[Finding]) -> list[str]:
+    """The findings about conditions that a record of the small world refutes. The first step stands in line 5."""
+    wrong = []
+    for finding in findings:
+        index = min(finding.line - 5, len(spec.steps) - 1)
+        before, after = _outcome(spec, index), _outcome(spec, index + 1)
+        true = True
+        if finding.rule == "never-matches":
+            true = after[0] == 0
+        elif finding.rule == "constant" and "does nothing" in finding.message:
+            true = before[0] == after[0] + after[1] - before[1]
+        elif finding.rule == "unreachable" and "the condition" in finding.message and index == len(spec.steps) - 1:
+            true = after[2]["xyz"[finding.line - 5 - len(spec.steps)]] == 0
+        if not true:
+            wrong.append(str(finding))
+    return wrong
+
+
+def _one_line(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6).strip()
+
+
+def test_what_is_said_about_conditions_is_true(tmp_path: Path) -> None:
+    """No record of a small world passes what never matches, or is stopped by what always does."""
+    rng = random.Random(5)
+    file = tmp_path / "p.yaml"
+    said = Counter[str]()
+    for _ in range(200):
+        lines = [f"  - {_one_line(_step(rng))}" for _ in range(rng.randrange(1, 4))]
+        routes = [f"     - {_one_line({'when': _condition(rng), 'to': topic})}" for topic in "xyz"]
+        file.write_text(STEPS + "\n".join([*lines, "  - route:", *routes]))
+        findings = lint_files([file], {})
+        said.update(finding.rule for finding in findings)
+        assert _refuted(load_pipeline(file, {}).spec, findings) == [], file.read_text()
+    assert min(said["never-matches"], said["constant"], said["unreachable"]) > 10
