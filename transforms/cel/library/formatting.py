@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from transforms.cel.library.limits import check_characters, remembered
 from transforms.cel.library.time_operators import time_to_string
 from transforms.cel.runtime import NUMBERS, no_overload, type_name
 from transforms.cel.values import BoolKey, CelType, Uint
 from transforms.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 _PIECE = re.compile(r"[^%]+|%%|%(?:\.([0-9]+))?([sdfebxXo])")
 _PRECISION = 6
@@ -27,12 +28,23 @@ def string_format(template: Any, arguments: Any) -> str:
         raise no_overload("format", template, arguments)
     pieces, clauses = _parse(template)
     if clauses > len(arguments):
-        raise CelError(f"format: {clauses} clauses, but {len(arguments)} arguments")
+        raise CelError(f"format: {clauses} clause(s), but {len(arguments)} argument(s)")
     values = iter(arguments)
-    return "".join(piece if isinstance(piece, str) else _CLAUSES[piece[0]](next(values), piece[1]) for piece in pieces)
+    return "".join(
+        _bounded(piece if isinstance(piece, str) else _CLAUSES[piece[0]](next(values), piece[1]) for piece in pieces)
+    )
 
 
-@lru_cache(maxsize=256)
+def _bounded(texts: Iterable[str]) -> Iterator[str]:
+    """The same texts, as long as all of them together are not too long."""
+    length = 0
+    for text in texts:
+        length += len(text)
+        check_characters("format", length)
+        yield text
+
+
+@remembered
 def _parse(template: str) -> tuple[tuple[str | tuple[str, int], ...], int]:
     """Pieces of text, and clauses with their precision; and the number of clauses."""
     pieces: list[str | tuple[str, int]] = []
@@ -53,9 +65,10 @@ def _parse(template: str) -> tuple[tuple[str | tuple[str, int], ...], int]:
 def _precision(digits: str | None) -> int:
     if digits is None:
         return _PRECISION
-    if len(digits.lstrip("0")) > 3 or int(digits) > _MOST_PRECISION:
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > 3 or int(significant) > _MOST_PRECISION:  # int() refuses thousands of digits, zeros too
         raise CelError(f"format: a precision of more than {_MOST_PRECISION}")
-    return int(digits)
+    return int(significant)
 
 
 def _refused(clause: str, value: Any, expected: str) -> CelError:
@@ -155,9 +168,14 @@ def _bytes_text(value: bytes) -> str:
         raise CelError("format: the bytes are not UTF-8") from None
 
 
+def _list_text(value: list[Any]) -> str:
+    return f"[{', '.join(_bounded(map(_text, value)))}]"
+
+
 def _map_text(value: dict[Any, Any]) -> str:
-    entries = sorted(((_text(key), _text(item)) for key, item in value.items()), key=lambda entry: entry[0])
-    return "{" + ", ".join(f"{key}: {item}" for key, item in entries) + "}"
+    """In the order of the keys' texts."""
+    keys = sorted(((_text(key), key) for key in value), key=itemgetter(0))
+    return f"{{{', '.join(_bounded(f'{text}: {_text(value[key])}' for text, key in keys))}}}"
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
@@ -169,7 +187,7 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     float: _plain,
     str: str,
     bytes: _bytes_text,
-    list: lambda value: "[" + ", ".join(map(_text, value)) + "]",
+    list: _list_text,
     dict: _map_text,
     CelType: lambda value: value.name,
 }

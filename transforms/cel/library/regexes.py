@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import re2  # type: ignore[import-untyped]
 
-from transforms.cel.library.limits import check_characters
+from transforms.cel.library.limits import check_characters, remembered
 from transforms.cel.runtime import no_overload
 from transforms.cel.values import NONE, Optional
 from transforms.errors import CelError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 _REPLACEMENT = re.compile(r"[^\\]+|\\([0-9\\])")
 
 
-@lru_cache(maxsize=256)
+@remembered
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
@@ -36,7 +35,7 @@ def _half_a_pair() -> CelError:
     return CelError("the string has half a surrogate pair, which UTF-8 cannot hold")
 
 
-@lru_cache(maxsize=256)
+@remembered
 def _parts(replacement: str) -> tuple[str | int, ...]:
     """Texts, and numbers of groups."""
     parts: list[str | int] = []

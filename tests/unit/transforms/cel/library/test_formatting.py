@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.transforms.cel.library.checks import fails, no_overload
 from transforms.cel.library.formatting import string_format
+from transforms.cel.library.limits import MOST_CHARACTERS
 from transforms.cel.library.times import SECOND, Duration, Timestamp
 from transforms.cel.values import FALSE, NONE, TRUE, CelType, Uint
 from transforms.errors import CelError
@@ -89,6 +90,7 @@ def test_strings(value: Any, expected: str) -> None:
         ("%.10f", 0.1, "0.1000000000"),
         ("%.100f", 0.0, "0." + "0" * 100),
         ("%.002f", 1.0, "1.00"),
+        ("%." + "0" * 5000 + "f", 1.0, "1"),
         ("%e", 0.0, "0.000000e+00"),
         ("%e", -12345, "-1.234500e+04"),
         ("%.0e", 15.0, "2e+01"),
@@ -125,13 +127,24 @@ def test_templates_that_are_none(template: str) -> None:
 
 
 def test_too_few_arguments() -> None:
-    fails("format: 1 clauses, but 0 arguments", string_format, "%s", [])
-    fails("format: 3 clauses, but 2 arguments", string_format, "%d %d %d", [1, 2])
+    fails("format: 1 clause(s), but 0 argument(s)", string_format, "%s", [])
+    fails("format: 3 clause(s), but 2 argument(s)", string_format, "%d %d %d", [1, 2])
 
 
 @pytest.mark.parametrize("precision", ["101", "00101", "9" * 5000])
 def test_precision_is_bounded(precision: str) -> None:
     fails("format: a precision of more than 100", string_format, f"%.{precision}f", [1.0])
+
+
+def test_length_is_bounded() -> None:
+    """Lists and maps that hold a long value many times are refused before their text fills the memory."""
+    long = "x" * 1_000_000
+    message = f"format: the result would be longer than {MOST_CHARACTERS} characters"
+    fails(message, string_format, "%s", [[long] * 1_000_000])
+    fails(message, string_format, "%s", [[[[long] * 10] * 10] * 1_000_000])
+    fails(message, string_format, "%s", [{str(key): long for key in range(100)}])
+    fails(message, string_format, "%s" * 100, [long] * 100)
+    assert len(string_format("%s", [[long] * 10])) == 10_000_020
 
 
 REFUSED: list[tuple[str, str, tuple[Any, ...]]] = [
