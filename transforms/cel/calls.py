@@ -1,4 +1,4 @@
-"""Calls of functions and macros: are they there, and what do they take?"""
+"""Calls of functions and macros: whether they are there, and what they take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from transforms.cel.grammar import inner, start, token, trees
 from transforms.cel.macros import MACROS
-from transforms.cel.names import FUNCTIONS, MACRO_NAMES, NAMESPACES, unknown_function
+from transforms.cel.names import FUNCTIONS, MACRO_NAMES, unknown_function
 from transforms.cel.nodes import Call, Lazy, Macro, Node, Var
 from transforms.cel.optionals import LAZY
 from transforms.errors import CelSyntaxError
@@ -90,7 +90,9 @@ def _variable(builder: Builder, tree: ParseTree, *, bound: bool = False) -> tupl
     return name, Var(start(tree), f"v{builder.hiding}_{name}" if name in builder.scope else f"v_{name}", bound)
 
 
-def _scoped(builder: Builder, variables: Sequence[tuple[str, Var]], bodies: list[ParseTree], depth: int) -> tuple[Node, ...]:
+def _scoped(
+    builder: Builder, variables: Sequence[tuple[str, Var]], bodies: list[ParseTree], depth: int
+) -> tuple[Node, ...]:
     outer = builder.scope
     builder.scope = {**outer, **dict(variables)}
     try:
@@ -124,10 +126,10 @@ _ARGUMENTS = {1: ["result"], 2: ["condition", "result"]}
 def _bind(builder: Builder, tree: ParseTree, depth: int) -> Node:
     arguments = argument_trees(tree)
     if len(arguments) != 3:
-        raise CelSyntaxError(f"cel.bind got {len(arguments)} arguments, expected cel.bind(name, value, result)", start(tree))
+        raise CelSyntaxError(
+            f"cel.bind got {len(arguments)} arguments, expected cel.bind(name, value, result)", start(tree)
+        )
     variable = _variable(builder, arguments[0], bound=True)
     value = builder.build(arguments[1], depth)
     bodies = _scoped(builder, [variable], [arguments[2]], depth)
     return Macro(start(tree), "bind", value, (variable[1].name,), bodies)
-
-

@@ -10,6 +10,7 @@ Each case is evaluated in all forms: as written, and with constants folded, exac
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import math
 import sys
@@ -17,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel import FALLBACK, Constants, compile_expression
-from transforms.cel.containers import keys, make_map
+from transforms.cel.containers import make_map
 from transforms.cel.exact import ExactWriter
-from transforms.cel.namespace import OPERATIONS
 from transforms.cel.names import Names
+from transforms.cel.namespace import OPERATIONS
 from transforms.cel.parser import parse
 from transforms.cel.runtime import TYPES
 from transforms.cel.values import CelType, Uint
@@ -70,10 +71,9 @@ def evaluations(case: Case) -> dict[str, Any]:
         return {"compiled": _Failure(error.message)}
     space = {**OPERATIONS, **constants.names, "r": bindings}
     found = {"exact": _run(plain, space), "folded": _run(compiled.exact, space)}
-    try:
+    # It may give up: then the exact form decides.
+    with contextlib.suppress(*FALLBACK):
         found["fast"] = _evaluate(compiled.fast, space)
-    except FALLBACK:
-        pass  # it may give up: then the exact form decides
     return found
 
 

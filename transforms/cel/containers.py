@@ -79,9 +79,9 @@ def has(operand: Any, name: str) -> bool:
 
 def optional_field(operand: Any, name: str) -> Optional:
     """`operand.?name`: none where there is no such field, an error where there can be none."""
-    if operand is NONE:
+    if type(operand) is Optional and operand is NONE:
         return NONE
-    value = operand.value if type(operand) is Optional else operand
+    value = operand.value if isinstance(operand, Optional) else operand
     return Optional(field(value, name)) if has(value, name) else NONE
 
 
@@ -104,9 +104,9 @@ def index(operand: Any, key: Any) -> Any:
 
 def optional_index(operand: Any, key: Any) -> Optional:
     """`operand[?key]`: none where there is no such key or item."""
-    if operand is NONE:
+    if type(operand) is Optional and operand is NONE:
         return NONE
-    value = operand.value if type(operand) is Optional else operand
+    value = operand.value if isinstance(operand, Optional) else operand
     if type(value) is dict and _sought(key) not in value:
         return NONE
     if type(value) is list and type(key) in NUMBERS and not 0 <= key < len(value):

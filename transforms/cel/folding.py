@@ -7,7 +7,21 @@ from dataclasses import replace
 from transforms.cel import names
 from transforms.cel.library.times import TIMES
 from transforms.cel.namespace import OPERATIONS
-from transforms.cel.nodes import And, Call, Conditional, Has, Index, Lazy, ListOf, Literal, Macro, MapOf, Node, Or, Select
+from transforms.cel.nodes import (
+    And,
+    Call,
+    Conditional,
+    Has,
+    Index,
+    Lazy,
+    ListOf,
+    Literal,
+    Macro,
+    MapOf,
+    Node,
+    Or,
+    Select,
+)
 from transforms.cel.runtime import SCALARS
 from transforms.cel.values import CelType
 from transforms.errors import CelError
@@ -34,7 +48,7 @@ def fold(node: Node) -> Node:
     return _parts(node)
 
 
-def _parts(node: Node) -> Node:
+def _parts(node: Node) -> Node:  # noqa: PLR0911 - one per kind of node
     match node:
         case Select() | Has():
             return replace(node, operand=fold(node.operand))

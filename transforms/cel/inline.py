@@ -43,7 +43,7 @@ def call(writer: FastWriter, function: str, args: Sequence[Code]) -> tuple[str, 
     return inlined or (f"{exact.runtime}({', '.join(arg.text for arg in args)})", exact.result)
 
 
-def _arithmetic(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined:
+def _arithmetic(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined:  # noqa: PLR0911 - one per case
     types = {left.type, right.type}
     exact = functions.OPERATORS[sign].runtime
     if types == {"double"}:
@@ -89,6 +89,18 @@ def _division(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined
     return None
 
 
+def _small(code: Code) -> bool:
+    """A literal number that is a double and an int alike: whatever it is compared with may be rounded to a double or not."""
+    return code.atom and code.type in _NUMERIC and isinstance(code.value, int | float) and abs(code.value) <= 2**53
+
+
+def _as_in_python(left: Code, right: Code) -> bool:
+    """Two numbers that Python compares as CEL does."""
+    if left.type not in _NUMERIC or right.type not in _NUMERIC:
+        return False
+    return left.type == right.type or _small(left) or _small(right)
+
+
 def _equality(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined:  # noqa: PLR0911 - one per case
     types = (left.type, right.type)
     if left.atom and not right.atom:
@@ -97,10 +109,9 @@ def _equality(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined
         return f"({left.text} {'is' if sign == '==' else 'is not'} None)", "bool"
     if right.atom and right.type == "bool":
         return f"({left.text} {'is' if sign == '==' else 'is not'} {right.text})", "bool"
-    certain = left.type in _NUMERIC and right.type in _NUMERIC
-    if certain or "string" in types or types == ("bool", "bool") or set(types) & set(_TIMES):
+    if _as_in_python(left, right) or "string" in types or types == ("bool", "bool") or set(types) & set(_TIMES):
         return f"({left.text} {sign} {right.text})", "bool"
-    if right.atom and right.type in _NUMERIC:
+    if _small(right):
         if right.value not in (0, 1):
             return f"({left.text} {sign} {right.text})", "bool"
         kept, text = writer.kept(left)
@@ -116,13 +127,13 @@ def _equality(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined
 def _order(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined:
     types = (left.type, right.type)
     exact = functions.OPERATORS[sign].runtime
-    if all(kind in _NUMERIC for kind in types):
+    if _as_in_python(left, right):
         return f"({left.text} {sign} {right.text})", "bool"
     for kind in ("string", *_TIMES):
         # Python orders these with nothing but their own type.
         if kind in types and set(types) <= {kind, "dyn"}:
             return f"({left.text} {sign} {right.text})", "bool"
-    if "dyn" in types and any(kind in _NUMERIC for kind in types) and (left.atom or right.atom):
+    if "dyn" in types and (_small(left) or _small(right)):
         # Python orders a number with nothing but a number, and with a bool, which CEL does not.
         kept, text = writer.kept(right if left.atom else left)
         one, two = (left.text, kept) if left.atom else (kept, right.text)

@@ -31,10 +31,9 @@ def macro(writer: FastWriter, node: Macro) -> Code:
 
 def _rows(writer: FastWriter, node: Macro, operand: Code) -> tuple[str, str]:
     """(what has to be evaluated before the loop, what the loop goes through)."""
-    if len(node.variables) == 2:
-        rows = f"pairs({operand.text})"
-    else:
-        rows = operand.text if operand.type == "list" else f"items({operand.text})"
+    rows = operand.text
+    if len(node.variables) == 2 or operand.type != "list":
+        rows = f"{'items' if len(node.variables) == 1 else 'pairs'}({operand.text})"
     if ":=" not in rows:
         return "", rows
     # Python forbids `:=` in what a comprehension goes through.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lark import Tree
 
 from transforms.cel import functions, optionals
-from transforms.cel.functions import Function
 from transforms.cel.grammar import ParseTree, inner, token, trees
 from transforms.cel.library import table
 from transforms.cel.macros import MACROS
 from transforms.cel.nodes import Call, ListOf, Literal, Node, Select, This
 from transforms.cel.runtime import TYPES
 from transforms.cel.values import CelType
+
+if TYPE_CHECKING:
+    from transforms.cel.functions import Function
 
 FUNCTIONS: dict[str, Function] = functions.FUNCTIONS | optionals.FUNCTIONS | table.FUNCTIONS
 ALL: dict[str, Function] = functions.OPERATORS | FUNCTIONS

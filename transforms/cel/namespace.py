@@ -23,5 +23,7 @@ _OURS = {
     *(function.runtime for function in (functions.OPERATORS | functions.FUNCTIONS | optionals.FUNCTIONS).values()),
     *(macro.runtime for macro in macros.MACROS),
 }
-OPERATIONS: dict[str, Any] = {name: _find(name) for name in sorted(_OURS)} | table.OPERATIONS | {"SCALARS": runtime.SCALARS}
+OPERATIONS: dict[str, Any] = (
+    {name: _find(name) for name in sorted(_OURS)} | table.OPERATIONS | {"SCALARS": runtime.SCALARS}
+)
 assert len(OPERATIONS) == len(_OURS) + len(table.OPERATIONS) + 1, "two operations have one name"

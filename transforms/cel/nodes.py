@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from transforms.cel.values import Uint as Uint
-
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -1,7 +1,8 @@
 """The operations of CEL on JSON-like values, with CEL's errors (cel-spec, langdef.md; the conformance tests decide in doubt).
 
 Types: null None, bool bool, int int, uint Uint, double float, string str, bytes bytes, list list, map dict (a bool as a key is a
-`BoolKey`), timestamp Timestamp, duration Duration, type CelType, optional Optional. All functions raise `CelError` and nothing else, apart from RecursionError for values nested deeper than Python's stack.
+`BoolKey`), timestamp Timestamp, duration Duration, type CelType, optional Optional. All functions raise `CelError` and nothing
+else, apart from RecursionError for values nested deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -174,17 +175,21 @@ def negate(value: Any) -> Any:
 
 
 def eq(left: Any, right: Any) -> bool:
-    """Numbers by value across their types, everything else only within a type; a bool is not a number."""
+    """Numbers by value across their types, everything else only within a type; a bool is not a number.
+
+    An int beside a double is made a double, as in cel-go and cel-cpp, and the conformance cases want it: then 2^63 - 1 equals the
+    double 2^63, whereas Python would compare them exactly.
+    """
     kind, other = type(left), type(right)
     if kind is not other:
-        return kind in NUMBERS and other in NUMBERS and bool(left == right)
+        if kind not in NUMBERS or other not in NUMBERS:
+            return False
+        return float(left) == float(right) if float in (kind, other) else int(left) == int(right)
     if kind is list:
         # Not `left == right`: Python takes two NaN of the same identity, and 1 and true, as equal.
         return len(left) == len(right) and all(map(eq, left, right))
     if kind is dict:
-        return len(left) == len(right) and all(
-            key in right and eq(value, right[key]) for key, value in left.items()
-        )
+        return len(left) == len(right) and all(key in right and eq(value, right[key]) for key, value in left.items())
     if kind is Optional:
         return left is right or (left is not NONE and right is not NONE and eq(left.value, right.value))
     return bool(left == right)
@@ -194,30 +199,34 @@ def ne(left: Any, right: Any) -> bool:
     return not eq(left, right)
 
 
-def _check_order(sign: str, left: Any, right: Any) -> None:
+def _ordered(sign: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The two values as Python orders them right."""
     kind, other = type(left), type(right)
-    if not ((kind is other and kind in SCALARS) or (kind in NUMBERS and other in NUMBERS)):
-        raise no_operator(sign, left, right)
+    if kind is other and kind in SCALARS:
+        return left, right
+    if kind in NUMBERS and other in NUMBERS:
+        return (float(left), float(right)) if float in (kind, other) else (left, right)
+    raise no_operator(sign, left, right)
 
 
 def lt(left: Any, right: Any) -> bool:
-    _check_order("<", left, right)
-    return bool(left < right)
+    one, two = _ordered("<", left, right)
+    return bool(one < two)
 
 
 def le(left: Any, right: Any) -> bool:
-    _check_order("<=", left, right)
-    return bool(left <= right)
+    one, two = _ordered("<=", left, right)
+    return bool(one <= two)
 
 
 def gt(left: Any, right: Any) -> bool:
-    _check_order(">", left, right)
-    return bool(left > right)
+    one, two = _ordered(">", left, right)
+    return bool(one > two)
 
 
 def ge(left: Any, right: Any) -> bool:
-    _check_order(">=", left, right)
-    return bool(left >= right)
+    one, two = _ordered(">=", left, right)
+    return bool(one >= two)
 
 
 # Logic

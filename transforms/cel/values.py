@@ -26,7 +26,7 @@ class Optional:
     value: Any
 
 
-NONE: Final = Optional(None)
+NONE: Final[Optional] = Optional(None)
 
 
 class BoolKey:

@@ -10,19 +10,32 @@ from transforms.cel import FALLBACK, Constants
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
+from transforms.cel.library.times import Timestamp
 from transforms.cel.namespace import OPERATIONS
 from transforms.cel.parser import parse
+from transforms.cel.values import NONE, Optional
 from transforms.errors import CelError
 
 if TYPE_CHECKING:
     from transforms.cel.nodes import Node
 
 
-def _run(source: str, constants: Constants, record: dict[str, Any]) -> Any:
-    return eval(source, {**OPERATIONS, **constants.names, "r": record})
+MISSING = object()
+METADATA = {
+    "m_key": b"k1",
+    "m_headers": {"h": "x", "b": b"\xff"},
+    "m_topic": "orders",
+    "m_partition": 3,
+    "m_offset": 42,
+    "m_timestamp": Timestamp(1_700_000_000_123_000_000),
+}
 
 
-def _outcome(node: Node, record: dict[str, Any]) -> Any:
+def _run(source: str, constants: Constants, record: Any) -> Any:
+    return eval(source, {**OPERATIONS, **constants.names, **METADATA, "r": record})
+
+
+def _outcome(node: Node, record: Any) -> Any:
     constants = Constants()
     source = ExactWriter(constants).write(node)
     try:
@@ -37,14 +50,16 @@ def same(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, Optional):
+        return (left is NONE) == (right is NONE) and same(left.value, right.value)
     if isinstance(left, dict):
         return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
     return bool(left == right or (isinstance(left, float) and math.isnan(left) and math.isnan(right)))
 
 
-def evaluate(text: str, record: dict[str, Any] | None = None) -> Any:
+def evaluate(text: str, record: Any = MISSING) -> Any:
     """The value; raises CelError. The fast form may give up, which is an exception of FALLBACK, but never differ."""
-    record = record or {}
+    record = {} if record is MISSING else record
     node = parse(text)
     expected = _outcome(node, record)
     folded = _outcome(fold(node), record)
