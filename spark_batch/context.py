@@ -45,7 +45,8 @@ class Context:
     audited: dict[Partition, Range]
     """Source offsets to judge, [begin, C), per source partition that has a committed offset."""
     outputs_from: dict[Partition, int]
-    """Where to begin reading each partition of outputs, dead letters and receipts: the same keys as `cut.outputs`."""
+    """Where to begin reading each partition of outputs, dead letters and receipts: the same keys as `cut.outputs`. 0 without a state.
+    It may lie below the partition's log start (`cut.outputs[...].start`): what was between has expired; readers begin at the log start."""
     depth: Depth
     lineage: bool
     """Whether the worker stamps outputs: the pipeline file's `lineage`, RECKON_LINEAGE over it."""

@@ -1,0 +1,160 @@
+"""One consistent look at a running pipeline, without stopping it and without a false alarm (A1).
+
+The order is the proof: the group's offsets C, then the outputs' high watermarks, then a wait until every last stable offset has reached
+them. Offsets and outputs of a transaction are committed together, so whatever C covers lies below those high watermarks, and once no
+transaction is open below them a read_committed reader sees all of it. C comes from stable offsets; any other order gives false alarms.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_batch.errors import CannotJudgeError
+from spark_batch.model import Cut, OpenTransaction, Range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from spark_batch.kafka_admin import KafkaAdmin, OpenProducer, Topic, Transaction
+    from spark_batch.model import Partition
+    from transforms.loading import LoadedPipeline
+
+_POLL_S = 0.05
+"""Markers land some ten milliseconds after a commit returned (A6): the usual wait is one or two of these."""
+_ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
+_ONGOING = "Ongoing"
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of one pipeline."""
+
+    sources: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """Everything that its transactions write: outputs, dead letters, receipts; each once."""
+
+
+def topics_of(loaded: LoadedPipeline) -> Topics:
+    spec = loaded.spec
+    written = (*loaded.transform.topics, spec.dead_letter_topic, spec.receipts_topic)
+    return Topics(tuple(spec.source.topics), tuple(dict.fromkeys(written)))
+
+
+def take_cut(
+    admin: KafkaAdmin, topics: Topics, group: str, wait_s: float, tell: Callable[[str], None] = lambda _stage: None
+) -> Cut:
+    """Take a cut, waiting at most `wait_s` seconds for transactions that are open in the outputs.
+
+    Partitions come from the cluster's metadata, new ones included (A9). Raises CannotJudgeError where a topic does not exist.
+    """
+    taken_ms = round(time.time() * 1000)
+    tell("taking the cut")
+    sources = _described(admin, topics.sources)
+    source_partitions = _partitions(sources)
+    source_start = admin.starts(source_partitions)
+    committed = admin.committed(group, source_partitions)
+    # Outputs are described after C was read: a partition that is new in between may hold what C covers.
+    outputs = _described(admin, topics.outputs)
+    output_partitions = _partitions(outputs)
+    high = admin.ends(output_partitions, committed=False)
+    source_end = admin.ends(source_partitions, committed=True)
+    began = time.monotonic()
+    ends, open_transactions = _await_stable(admin, high, began + wait_s, tell)
+    waited_s = time.monotonic() - began
+    starts = admin.starts(output_partitions)
+    return Cut(
+        taken_ms=taken_ms,
+        group=group,
+        committed=committed,
+        source_start=source_start,
+        source_end=source_end,
+        # A log start beyond the pinned end: retention was faster than the wait, nothing of it is left.
+        outputs={partition: Range(min(starts[partition], end), end) for partition, end in ends.items()},
+        topic_ids={name: topic.id for name, topic in {**sources, **outputs}.items()},
+        compacted=admin.compacted([*sources, *outputs]),
+        waited_s=waited_s,
+        open_transactions=tuple(open_transactions),
+    )
+
+
+def moved_starts(admin: KafkaAdmin, cut: Cut) -> dict[Partition, tuple[int, int]]:
+    """Log starts that retention has moved since the cut: (then, now) (A8). Looked at after the scan."""
+    then = {**cut.source_start, **{partition: span.start for partition, span in cut.outputs.items()}}
+    now = admin.starts(then)
+    return {partition: (start, now[partition]) for partition, start in then.items() if now[partition] > start}
+
+
+def _described(admin: KafkaAdmin, names: Sequence[str]) -> dict[str, Topic]:
+    found = admin.topics(names)
+    if missing := [name for name in names if name not in found]:
+        raise CannotJudgeError("\n".join(f"topic {name} does not exist: nothing can be said of it" for name in missing))
+    return found
+
+
+def _partitions(topics: Mapping[str, Topic]) -> list[Partition]:
+    return [(name, number) for name, topic in topics.items() for number in range(topic.partitions)]
+
+
+def _await_stable(
+    admin: KafkaAdmin, high: Mapping[Partition, int], deadline: float, tell: Callable[[str], None]
+) -> tuple[dict[Partition, int], list[OpenTransaction]]:
+    """(end of what is to be read per partition, transactions that hold some of them back).
+
+    After the deadline a partition ends at its last stable offset: a read_committed reader told to go beyond it would hang (A3).
+    """
+    stable = _stable(admin, high, high)
+    while held := _held(high, stable):
+        if time.monotonic() >= deadline:
+            # Only what is still open after its coordinator was asked counts: it may have ended meanwhile.
+            open_transactions = _open_transactions(admin, held)
+            stable = _stable(admin, high, held, stable)
+            held = _held(high, stable)
+            still = [each for each in open_transactions if (each.topic, each.partition) in held]
+            return {partition: min(end, stable[partition]) for partition, end in high.items()}, still
+        tell(f"waiting for transactions in {len(held)} partitions")
+        time.sleep(_POLL_S)
+        stable = _stable(admin, high, held, stable)
+    return dict(high), []
+
+
+def _stable(
+    admin: KafkaAdmin,
+    high: Mapping[Partition, int],
+    ask: Iterable[Partition],
+    known: Mapping[Partition, int] | None = None,
+) -> dict[Partition, int]:
+    return {**(known or high), **admin.ends(ask, committed=True)}
+
+
+def _held(high: Mapping[Partition, int], stable: Mapping[Partition, int]) -> list[Partition]:
+    return [partition for partition, end in high.items() if stable[partition] < end]
+
+
+def _open_transactions(admin: KafkaAdmin, partitions: Iterable[Partition]) -> list[OpenTransaction]:
+    """Who holds these partitions back, hanging ones told from running ones (A12)."""
+    producers = admin.open_producers(partitions)
+    known = admin.transactions({producer.producer_id for each in producers.values() for producer in each})
+    return [
+        _named(partition, producer, known.get(producer.producer_id))
+        for partition, each in producers.items()
+        for producer in each
+    ]
+
+
+def _named(partition: Partition, producer: OpenProducer, transaction: Transaction | None) -> OpenTransaction:
+    """KIP-664: it hangs when its coordinator has no such transaction, or not over this partition, and so will never end it."""
+    alive = transaction is not None and (
+        transaction.state in _ENDING or (transaction.state == _ONGOING and partition in transaction.partitions)
+    )
+    return OpenTransaction(
+        topic=partition[0],
+        partition=partition[1],
+        producer_id=producer.producer_id,
+        epoch=producer.epoch,
+        start_offset=producer.start_offset,
+        since_ms=producer.last_ms,
+        coordinator_state=transaction.state if transaction is not None and alive else None,
+        transactional_id=transaction.transactional_id if transaction is not None else None,
+    )

@@ -1,0 +1,218 @@
+"""Kafka's own Java Admin client, through the JVM that Spark runs anyway: the only file that talks to it.
+
+So the audit needs no second Kafka client, and reaches the cluster with the very options of Spark's source. Every call waits for its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+
+from spark_batch.errors import CannotJudgeError, CannotStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from spark_batch.model import Partition
+
+_ADMIN = "org.apache.kafka.clients.admin"
+_TIMEOUT_MS = 30_000
+_UNREACHABLE = frozenset({"TimeoutException", "ConfigException", "BootstrapResolutionException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProducer:
+    """A producer with an open transaction in one partition, as the partition's leader knows it (DescribeProducers, KIP-664)."""
+
+    producer_id: int
+    epoch: int
+    start_offset: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction as its coordinator knows it (ListTransactions and DescribeTransactions, KIP-664)."""
+
+    transactional_id: str
+    state: str
+    epoch: int
+    partitions: frozenset[Partition]
+
+
+class AdminError(CannotJudgeError):
+    """The cluster refused a request; `cause` is the simple name of Kafka's exception."""
+
+    def __init__(self, what: str, cause: str, message: str) -> None:
+        super().__init__(f"cannot {what}: {cause}: {message}")
+        self.cause = cause
+
+
+class KafkaAdmin:
+    """A context manager over one Admin client. Offsets are of [start, end): the log start, and the offset after the last one."""
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str]) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - pyspark's only way to the JVM
+        self._jvm = jvm
+        self._package: Any = self._class(_ADMIN)
+        self._bootstrap = options["bootstrap.servers"]
+        properties = jvm.java.util.Properties()
+        timeouts = {"default.api.timeout.ms": str(_TIMEOUT_MS), "request.timeout.ms": str(_TIMEOUT_MS // 2)}
+        for name, value in {**timeouts, **options}.items():
+            properties.setProperty(name, value)
+        self._admin: Any = self._call("make a client of the cluster", lambda: self._package.Admin.create(properties))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """Id and number of partitions of each topic that exists."""
+        futures = self._admin.describeTopics(self._list(names)).topicNameValues()
+        found = {}
+        for name in names:
+            try:
+                about = self._call(f"describe topic {name}", futures.get(name).get)
+            except AdminError as error:
+                if error.cause == "UnknownTopicOrPartitionException":
+                    continue
+                raise
+            found[name] = Topic(about.topicId().toString(), about.partitions().size())
+        return found
+
+    def compacted(self, topics: Iterable[str]) -> frozenset[str]:
+        """Those topics whose cleanup.policy contains "compact"."""
+        kind = self._class("org.apache.kafka.common.config.ConfigResource.Type").TOPIC
+        resource = self._class("org.apache.kafka.common.config.ConfigResource")
+        resources = {topic: resource(kind, topic) for topic in topics}
+        configs = self._call(
+            "read the topics' cleanup.policy (needs DescribeConfigs)",
+            self._admin.describeConfigs(self._list(resources.values())).all().get,
+        )
+        return frozenset(
+            topic for topic, key in resources.items() if "compact" in configs.get(key).get("cleanup.policy").value()
+        )
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The group's committed offsets; a partition without one is absent.
+
+        Stable ones: while a transaction that commits offsets is being ended the coordinator makes us wait (KIP-447), so all offsets of one
+        transaction are there or none.
+        """
+        spec = self._package.ListConsumerGroupOffsetsSpec().topicPartitions(
+            self._list(map(self._partition, partitions))
+        )
+        options = self._package.ListConsumerGroupOffsetsOptions().requireStable(True)
+        specs = self._jvm.java.util.HashMap()
+        specs.put(group, spec)
+        asked = self._admin.listConsumerGroupOffsets(specs, options).partitionsToOffsetAndMetadata(group)
+        offsets = self._call(f"read the offsets of group {group}", asked.get)
+        return {
+            self._key(entry.getKey()): entry.getValue().offset()
+            for entry in offsets.entrySet()
+            if entry.getValue() is not None
+        }
+
+    def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Log start offsets."""
+        return self._offsets(partitions, self._package.OffsetSpec.earliest(), committed=False)
+
+    def ends(self, partitions: Iterable[Partition], *, committed: bool) -> dict[Partition, int]:
+        """High watermarks; with `committed` last stable offsets: below them every transaction has ended (A4)."""
+        return self._offsets(partitions, self._package.OffsetSpec.latest(), committed=committed)
+
+    def at(self, partitions: Iterable[Partition], time_ms: int) -> dict[Partition, int]:
+        """The first offset with a timestamp at or after a time; a partition without one is absent."""
+        found = self._offsets(partitions, self._package.OffsetSpec.forTimestamp(time_ms), committed=False)
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
+    def _offsets(self, partitions: Iterable[Partition], spec: Any, *, committed: bool) -> dict[Partition, int]:
+        levels = self._class("org.apache.kafka.common.IsolationLevel")
+        options = self._package.ListOffsetsOptions(levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED)
+        specs = self._jvm.java.util.HashMap()
+        for partition in partitions:
+            specs.put(self._partition(partition), spec)
+        found = self._call("list offsets", self._admin.listOffsets(specs, options).all().get)
+        return {self._key(entry.getKey()): entry.getValue().offset() for entry in found.entrySet()}
+
+    def open_producers(self, partitions: Iterable[Partition]) -> dict[Partition, list[OpenProducer]]:
+        """Producers with an open transaction, per partition."""
+        asked = {partition: self._partition(partition) for partition in partitions}
+        result = self._admin.describeProducers(self._list(asked.values()))
+        found: dict[Partition, list[OpenProducer]] = {}
+        for partition, key in asked.items():
+            state = self._call(f"describe the producers of {partition}", result.partitionResult(key).get)
+            found[partition] = [
+                OpenProducer(
+                    producer.producerId(),
+                    producer.producerEpoch(),
+                    producer.currentTransactionStartOffset().getAsLong(),
+                    producer.lastTimestamp(),
+                )
+                for producer in state.activeProducers()
+                if producer.currentTransactionStartOffset().isPresent()
+            ]
+        return found
+
+    def transactions(self, producer_ids: Iterable[int]) -> dict[int, Transaction]:
+        """What the coordinators know of these producers; a producer that none lists is absent."""
+        wanted = frozenset(producer_ids)
+        # Unfiltered: py4j unboxes every Long, so a collection of them, as filterProducerIds wants it, cannot be made from here.
+        listed = self._call("list transactions", self._admin.listTransactions().all().get)
+        by_name = {it.transactionalId(): it.producerId() for it in listed if it.producerId() in wanted}
+        result = self._admin.describeTransactions(self._list(by_name))
+        found = {}
+        for name, producer in by_name.items():
+            try:
+                about = self._call(f"describe transaction {name}", result.description(name).get)
+            except AdminError as error:
+                if error.cause == "TransactionalIdNotFoundException":  # expired meanwhile
+                    continue
+                raise
+            partitions = frozenset(map(self._key, about.topicPartitions()))
+            found[producer] = Transaction(name, about.state().toString(), about.producerEpoch(), partitions)
+        return found
+
+    def _partition(self, partition: Partition) -> Any:
+        return self._class("org.apache.kafka.common.TopicPartition")(*partition)
+
+    @staticmethod
+    def _key(partition: Any) -> Partition:
+        return partition.topic(), partition.partition()
+
+    def _class(self, name: str) -> Any:
+        found = self._jvm
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def _list(self, items: Iterable[object]) -> Any:
+        found = self._jvm.java.util.ArrayList()
+        for item in items:
+            found.add(item)
+        return found
+
+    def _call(self, what: str, call: Callable[[], Any]) -> Any:
+        """What `call` returns; AdminError for what Kafka says, CannotStartError where there is no broker."""
+        try:
+            return call()
+        except Py4JJavaError as error:
+            thrown = error.java_exception
+            while thrown.getCause() is not None:
+                thrown = thrown.getCause()
+            cause, message = thrown.getClass().getSimpleName(), str(thrown.getMessage())
+        if cause in _UNREACHABLE:
+            raise CannotStartError(f"no answer from {self._bootstrap}: cannot {what}: {cause}: {message}")
+        raise AdminError(what, cause, message)
