@@ -217,7 +217,7 @@ def doubled_and_missing(world: World) -> Reveal:
     one = world.pick(lambda f: _one_output(f) and _kin(f) is not None)
     two = _kin(one)
     assert two is not None
-    world.pick(lambda f: f is two)
+    world.take(two)
     copy = one.outputs[0].copy()
     one.part.messages.insert(one.part.messages.index(one.outputs[0]) + 1, copy)
     two.part.messages.remove(two.outputs[0])
@@ -331,7 +331,7 @@ def reordered(world: World) -> Reveal:
     first = world.pick(lambda f: _one_output(f) and _kin(f, behind=True, same_partition=True) is not None)
     second = _kin(first, behind=True, same_partition=True)
     assert second is not None
-    world.pick(lambda f: f is second)
+    world.take(second)
     messages, (one, two) = first.part.messages, (first.outputs[0], second.outputs[0])
     # Moved, not swapped: everything else keeps its order, whatever lies between the two.
     messages.remove(one)
@@ -345,7 +345,7 @@ def reordered_across(world: World) -> Reveal:
     first = world.pick(lambda f: _one_output(f) and _kin(f, behind=True, same_partition=True) is not None)
     second = _kin(first, behind=True, same_partition=True)
     assert second is not None
-    world.pick(lambda f: f is second)
+    world.take(second)
     planned = first.outputs[0]
     first.part.messages.remove(planned)
     _later(world, first.part, planned)
@@ -369,17 +369,14 @@ def _orphan(world: World, part: Part, header: tuple[str, str], source: Place | N
 @_kind(_RECORDS)
 def orphan_of_no_record(world: World) -> Reveal:
     """An offset of the source that holds a marker or an aborted record, within what receipts claim."""
-    place = world.dice.choice([p for p in world.sources if world.gaps[p]])
-    offset = world.gaps[place].pop(world.dice.randrange(len(world.gaps[place])))
-    part = next(p for p in world.parts() if p.place == place and p.from_ <= offset < p.to)
-    part.touched += 1
-    return _orphan(world, part, _lineage((*place, offset)), (*place, offset))
+    source, part = world.pick_gap()
+    return _orphan(world, part, _lineage(source), source)
 
 
 @_kind(_RECORDS)
 def orphan_beyond_the_end(world: World) -> Reveal:
     """An offset that the source has not reached."""
-    place = world.dice.choice(world.sources)
+    place = world.dice.choice(world.intact)
     source = (*place, world.ends[place] + world.dice.choice([1_000, 10**12]))
     return _orphan(world, world.some_part(), _lineage(source), source)
 
@@ -399,7 +396,7 @@ def orphan_of_another_partition(world: World) -> Reveal:
 @_kind(_RECORDS)
 def orphan_before_the_beginning(world: World) -> Reveal:
     """A record that is there, but before the group's beginning: nobody ever claimed it."""
-    place = world.dice.choice(world.sources)
+    place = world.dice.choice(world.intact)
     if not world.begins[place]:
         raise LookupError("the group of this world begins at offset 0")
     source = (*place, world.dice.randrange(world.begins[place]))
@@ -441,7 +438,7 @@ def mislabelled(world: World) -> Reveal:
     second = world.pick(lambda f: _one_output(f) and _kin(f, same_partition=True) is not None)
     first = _kin(second, same_partition=True)
     assert first is not None
-    world.pick(lambda f: f is first)
+    world.take(first)
     if first.place > second.place:
         first, second = second, first
     planned = second.outputs[0]
@@ -490,13 +487,10 @@ def dead_altered(world: World) -> Reveal:
 @_kind(_RECORDS)
 def dead_orphan(world: World) -> Reveal:
     """A dead letter of an offset without a record."""
-    place = world.dice.choice([p for p in world.sources if world.gaps[p]])
-    offset = world.gaps[place].pop(world.dice.randrange(len(world.gaps[place])))
-    part = next(p for p in world.parts() if p.place == place and p.from_ <= offset < p.to)
-    part.touched += 1
-    letter = _letter_for(world, (*place, offset))
+    source, part = world.pick_gap()
+    letter = _letter_for(world, source)
     _later(world, part, letter)
-    return lambda: [_at(Kind.ORPHAN, letter, (*place, offset))]
+    return lambda: [_at(Kind.ORPHAN, letter, source)]
 
 
 @_kind(_RECORDS)

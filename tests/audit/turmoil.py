@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Self
 
@@ -104,7 +104,9 @@ class Turmoil:
 
     def _start(self, slot: _Slot) -> None:
         chances = {"FAULT_ABORT_SHARE": "0.15", "FAULT_UNKNOWN_SHARE": "0.03", "FAULT_DELAY_MS": "20"}
-        slot.worker = self.scene.worker(slot.instance, faults={**chances, "FAULT_SEED": str(self._dice.randrange(10**6))})
+        slot.worker = self.scene.worker(
+            slot.instance, faults={**chances, "FAULT_SEED": str(self._dice.randrange(10**6))}
+        )
 
     def _feed(self) -> None:
         try:

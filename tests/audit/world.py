@@ -167,14 +167,15 @@ class World:
         dice: Random,
         *,
         records: int = 1500,
-        partitions: int = 2,
+        partitions: int = 3,
         window: int = 60,
         start: str = "earliest",
         skip: int = 0,
         more: str = "",
         source_config: dict[str, str] | None = None,
+        apart: bool = False,
     ) -> None:
-        """`skip`: offsets before the group's beginning, never claimed (`start: latest`)."""
+        """`skip`: offsets before the group's beginning, never claimed (`start: latest`). `apart`: no two plants in one receipt's range."""
         self.bootstrap, self.dice = bootstrap, dice
         self.name = unique("w")
         self.sources = [(f"{self.name}.{letter}", number) for letter in "ab" for number in range(partitions)]
@@ -189,12 +190,16 @@ class World:
         create_topics(bootstrap, {**self.sinks, self.letters: 2, self.receipts: 2})
         self.topic_ids = topic_ids(bootstrap, [f"{self.name}.a", f"{self.name}.b"])
         self.begins = dict.fromkeys(self.sources, skip)
-        self._window = window
+        self._window, self._apart = window, apart
         self._sow(records)
         messages = self._harvest()
         self.fates: dict[Place, Fate] = {}
         self.gaps: dict[Partition, list[int]] = {}
         self.transactions: list[Transaction] = []
+        self.intact = list(self.sources)
+        """Source partitions that no scene spoils as a whole."""
+        self.unborn: list[Fate] = []
+        """Of source records that the workers do not reach."""
         self._plan(messages)
         self.pool = list(self.fates.values())
         dice.shuffle(self.pool)
@@ -202,7 +207,7 @@ class World:
     # Sources
 
     def _sow(self, records: int) -> None:
-        """First what lies before the group's beginning; then episodes: an idempotent producer, transactions, aborted transactions; each leaves offsets in every partition."""
+        """First what lies before the group's beginning; then an idempotent producer, transactions, aborted transactions in turn."""
         plain = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 5})
         in_transactions = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": unique("feed")})
         in_transactions.init_transactions(PATIENCE_S)
@@ -281,7 +286,7 @@ class World:
             if self.dice.random() < 0.05:  # restarted
                 incarnations[worker], sequences[worker] = str(uuid.uuid4()), 0
             open_places = [place for place in self.sources if windows[place]]
-            chosen = self.dice.sample(open_places, min(len(open_places), self.dice.randint(1, 2)))
+            chosen = self.dice.sample(open_places, min(len(open_places), self.dice.randint(1, 4)))
             sequences[worker] += 1
             parts = [windows[place].pop(0) for place in chosen]
             aborted = self.dice.random() < 0.15
@@ -342,13 +347,17 @@ class World:
 
     def pick(self, wanted: Callable[[Fate], bool]) -> Fate:
         """A source record that no plant has touched; it is touched from now on. LookupError where there is none."""
-        for index, fate in enumerate(self.pool):
-            if wanted(fate) and not fate.part.reserved:
-                del self.pool[index]
-                fate.touched = True
-                fate.part.touched += 1
+        for fate in self.pool:
+            if not fate.part.reserved and not (self._apart and fate.part.touched) and wanted(fate):
+                self.take(fate)
                 return fate
         raise LookupError("no source record is left for this plant: make the world larger")
+
+    def take(self, fate: Fate) -> None:
+        """A plant touches this source record."""
+        self.pool.remove(fate)
+        fate.touched = True
+        fate.part.touched += 1
 
     def pick_part(self, wanted: Callable[[Part], bool] = lambda _: True) -> Part:
         """A receipt's entry that no plant has touched; its records are out of reach for others from now on."""
@@ -379,6 +388,22 @@ class World:
         for part in chosen:
             part.reserved = True
         return chosen
+
+    def reserve(self, place: Partition) -> None:
+        """Take a whole source partition out of the reach of plants."""
+        self.intact.remove(place)
+        for part in self.parts():
+            part.reserved |= part.place == place
+
+    def pick_gap(self) -> tuple[Place, Part]:
+        """An offset that holds a marker or an aborted record, and the receipt entry that covers it."""
+        place = self.dice.choice([place for place in self.intact if self.gaps[place]])
+        offset = self.gaps[place].pop(self.dice.randrange(len(self.gaps[place])))
+        part = next(p for p in self.parts() if p.place == place and p.from_ <= offset < p.to)
+        if part.reserved or (self._apart and part.touched):
+            return self.pick_gap()
+        part.touched += 1
+        return (*place, offset), part
 
     def pick_model(self) -> Planned:
         """Any output, to make another one like it."""

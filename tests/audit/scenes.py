@@ -1,0 +1,196 @@
+"""Defects of whole partitions and topics: offsets reset, sources truncated or compacted, topics recreated, transactions that never end.
+
+Each is a `Scene`: `before` changes a world's plan and takes its partition out of other plants' reach, `after` damages what was written and
+returns the findings that must come of it, on top of those of other plants.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from spark_batch.model import Kind
+from tests.audit.planting import Expected
+from tests.audit.world import PATIENCE_S
+from tests.support.broker import create_topics, unique
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark_batch.model import Partition
+    from tests.audit.world import Part, World
+
+OPEN: list[Producer] = []
+"""Producers with open transactions: held, so that nobody ends them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    name: str
+    after: Callable[[World, Partition], list[Expected]]
+    before: Callable[[World, Partition], None] = lambda world, place: world.reserve(place)
+    offsets_depth: bool = True
+    """Whether depth offsets finds the same."""
+
+
+def _parts(world: World, place: Partition) -> list[Part]:
+    return [part for part in world.parts() if part.place == place]
+
+
+# The group's offsets
+
+
+def set_offset(world: World, place: Partition, offset: int) -> None:
+    """As a hand would: kafka-consumer-groups.sh --reset-offsets."""
+    group = Consumer({"bootstrap.servers": world.bootstrap, "group.id": world.loaded.spec.group})
+    try:
+        group.commit(offsets=[TopicPartition(*place, offset)], asynchronous=False)
+    finally:
+        group.close()
+
+
+def _back_to_a_boundary(world: World, place: Partition) -> list[Expected]:
+    part = _parts(world, place)[-3]
+    set_offset(world, place, part.from_)
+    return [Expected(Kind.OFFSETS_UNKNOWN, *place, part.from_)]
+
+
+def _back_into_a_receipt(world: World, place: Partition) -> list[Expected]:
+    part = next(p for p in reversed(_parts(world, place)) if len(p.fates) > 2)
+    offset = part.fates[1].place[2]
+    set_offset(world, place, offset)
+    return [Expected(Kind.OFFSETS_UNKNOWN, *place, offset)]
+
+
+def _leave_a_rest(world: World, place: Partition) -> None:
+    """The last ranges are not worked off."""
+    world.reserve(place)
+    for part in _parts(world, place)[-4:]:
+        world.transaction_of(part).parts.remove(part)
+        for fate in part.fates:
+            world.unborn.append(world.fates.pop(fate.place))
+    world.transactions = [transaction for transaction in world.transactions if transaction.parts]
+
+
+def _forward(world: World, place: Partition) -> list[Expected]:
+    """Records are passed over: nobody claims them, and their outputs are missing."""
+    claimed = _parts(world, place)[-1].to
+    left = sorted((f for f in world.unborn if f.place[:2] == place), key=lambda f: f.place)
+    passed = left[: len(left) // 2]
+    to = passed[-1].place[2] + 1
+    set_offset(world, place, to)
+    lost = [Expected(Kind.MISSING, *fate.place) for fate in passed if not fate.filtered]
+    return [Expected(Kind.RECEIPT_MISSING, *place, claimed, to), *lost]
+
+
+def _beyond_the_end(world: World, place: Partition) -> list[Expected]:
+    offset = world.ends[place] + 1000
+    set_offset(world, place, offset)
+    return [Expected(Kind.OFFSETS_UNKNOWN, *place, offset)]
+
+
+def _group_deleted(world: World, _: Partition) -> list[Expected]:
+    for future in world.admin.delete_consumer_groups([world.loaded.spec.group]).values():
+        future.result(PATIENCE_S)
+    return [Expected(Kind.OFFSETS_UNKNOWN, *place, None) for place in world.sources]
+
+
+# Sources and receipts that are gone
+
+
+def delete_records(world: World, place: Partition, before: int) -> None:
+    for future in world.admin.delete_records([TopicPartition(*place, before)]).values():
+        future.result(PATIENCE_S)
+
+
+def _truncated(world: World, place: Partition) -> list[Expected]:
+    """In the middle of a receipt's range."""
+    parts = [part for part in _parts(world, place) if len(part.fates) > 2]
+    cut = parts[len(parts) // 2].fates[1].place[2]
+    delete_records(world, place, cut)
+    return [Expected(Kind.SOURCE_EXPIRED, *place, world.begins[place], cut)]
+
+
+# Transactions that do not end
+
+
+def open_transaction(world: World, topic: str, partition: int, timeout_s: int = 600) -> Expected:
+    """A worker that stands still in the middle of a transaction."""
+    producer = Producer(
+        {
+            "bootstrap.servers": world.bootstrap,
+            "transactional.id": unique("stalled"),
+            "transaction.timeout.ms": timeout_s * 1000,
+        }
+    )
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    offsets: list[int] = []
+    producer.produce(
+        topic, b"open", partition=partition, on_delivery=lambda _, message: offsets.append(message.offset() or 0)
+    )
+    assert producer.flush(PATIENCE_S) == 0
+    OPEN.append(producer)
+    return Expected(Kind.OPEN_TRANSACTION, topic, partition, offsets[0])
+
+
+def end_open_transactions() -> None:
+    while OPEN:
+        OPEN.pop().abort_transaction(PATIENCE_S)
+
+
+def _open(world: World, _: Partition) -> list[Expected]:
+    """Behind everything that the group has committed: nothing judged hides behind it."""
+    return [open_transaction(world, world.out, 1)]
+
+
+# Topics that are others now
+
+
+def recreate(world: World, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
+    world.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            create_topics(world.bootstrap, {topic: partitions}, config)
+        except (KafkaException, RuntimeError):  # still being deleted
+            assert time.monotonic() < deadline, f"{topic} is not gone after {PATIENCE_S:g} s"
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _source_recreated(world: World, place: Partition) -> list[Expected]:
+    """The same name and as many records; the group commits as before. Receipts know the former topic's id."""
+    topic = place[0]
+    kin = [each for each in world.sources if each[0] == topic]
+    recreate(world, topic, len(kin))
+    producer = Producer({"bootstrap.servers": world.bootstrap})
+    for each in kin:
+        for _ in range(world.ends[each]):
+            producer.produce(topic, b'{"n": 1, "each": [1]}', partition=each[1])
+    assert producer.flush(PATIENCE_S) == 0
+    for each in kin:
+        set_offset(world, each, world.committed[each])
+    return [Expected(Kind.TOPIC_RECREATED, topic, number, None) for _, number in kin]
+
+
+def _reserve_topic(world: World, place: Partition) -> None:
+    for each in world.sources:
+        if each[0] == place[0]:
+            world.reserve(each)
+
+
+SCENES = [
+    Scene("offset set back to a boundary", _back_to_a_boundary),
+    Scene("offset set back into a receipt", _back_into_a_receipt),
+    Scene("offset set forward", _forward, _leave_a_rest, offsets_depth=False),
+    Scene("offset set beyond the end", _beyond_the_end),
+    Scene("group deleted", _group_deleted),
+    Scene("source truncated", _truncated),
+    Scene("open transaction", _open, lambda *_: None),
+    Scene("source recreated", _source_recreated, _reserve_topic),
+]
