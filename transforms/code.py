@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from transforms.cel import Constants, Expression, compile_expression
+from transforms.errors import CelSyntaxError
 from transforms.failures import wrong_type
 from transforms.metadata import METADATA
+from transforms.steps import step_name
+from transforms.steps.paths import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from transforms.cel.compile import Wanted
+    from transforms.spec import Pipeline
+
 INDENT = " " * 20
 """Of a record's work inside the generated function: see the template in compiler.py."""
-_COPY = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\{\*\*r\}""")
-"""A string literal, or the copy of the record that an expression makes of `this`."""
+_TYPES = frozenset({"bool", "int", "double", "string", "list", "map"})
+"""Those of CEL that a stored value keeps."""
 
 
 class Code:
@@ -27,10 +32,14 @@ class Code:
     elements of `explode`, may hold the same one. Raising anything makes the record a dead letter.
     """
 
-    def __init__(
-        self, topics: Sequence[str] = (), *, key_format: str = "string", several: bool = False, explodes: bool = False
-    ) -> None:
-        """`topics`: all that outputs can go to; `several`: steps may make more than one output of a record, `explodes`: any number."""
+    def __init__(self, spec: Pipeline) -> None:
+        steps = {step_name(step) for step in spec.steps}
+        self.explodes = "explode" in steps
+        """A record may have any number of outputs."""
+        self.several = self.explodes or "route_all" in steps
+        """Steps may make more than one output of a record."""
+        self.binary = "bytes" in spec.topic_formats.values()
+        """An output may be bytes."""
         self.lines: list[str] = []
         self.spans: list[tuple[int, str, int]] = []
         """(index of the first line, step, line in the pipeline file) in the order of the lines."""
@@ -40,14 +49,15 @@ class Code:
         self.helpers: dict[str, Any] = {}
         self.changed = False
         """Whether a step so far has changed the record; if none has, the value is forwarded as it came."""
+        self.types: dict[str, str] = {}
+        """CEL types of fields that are certain to be there with that type: no expression has to check them."""
         self.object = False
         """Whether `r` is known to be a dict."""
         self.key, self.headers = "record.key()", "record.headers()"
         """What goes to the outputs: source of the bytes, and of the header list, as the steps so far have left them."""
         self.loops = 0
-        self._topics = topics
-        self.several, self.explodes = several, explodes
-        self._key_format = key_format
+        self._topics = spec.topics
+        self._key_format = spec.source.key_format
         self._known: set[str] = set()
         self._indent = INDENT
         self._versions = 0
@@ -90,15 +100,30 @@ class Code:
         self._versions += 1
         return f"{name}_{self._versions}"
 
+    def change(self, *paths: str) -> None:
+        """Says which fields of `r` have, or may have, other values now; without any, that all may."""
+        self.changed = True
+        for name in [parts(path)[0] for path in paths] or list(self.types):
+            self.types.pop(name, None)
+
+    def know(self, path: str, expression: Expression) -> None:
+        """A field has the value of an expression."""
+        names = parts(path)
+        if len(names) == 1 and expression.type in _TYPES:
+            self.types[names[0]] = expression.type
+
     # Expressions
 
-    def compile(self, text: str, wanted: Literal["bool", "json"]) -> Expression:
-        expression = compile_expression(text, wanted, self.constants)
-        if self.object:
-            return expression
-        # In line, expressions take it that `r` is a dict. Here it may be text: only the exact operations ask.
-        exact = _COPY.sub(lambda match: match[1] or "r", expression.exact)
-        return replace(expression, fast=exact, exact=exact)
+    def compile(self, text: str, wanted: Wanted) -> Expression:
+        try:
+            types = self.types if self.object else {}
+            expression = compile_expression(text, wanted, self.constants, types=types)
+        except CelSyntaxError:
+            # Only what types tell can be wrong now. It is wrong for every record then, but each has its dead letter, and
+            # before all, the place in the file is for the linter to know.
+            expression = compile_expression(text, wanted, self.constants)
+        # In line, expressions take it that `r` is a dict. Where it may be text, only the exact operations ask.
+        return expression if self.object else replace(expression, fast=expression.exact)
 
     def need_object(self, step: str) -> None:
         """Lines that make sure that `r` is a dict, where it is not known yet."""
@@ -126,6 +151,9 @@ class Code:
         if not values:
             return
         self.prepare(*(expression for _, expression in values))
+        if all(expression.fast == expression.exact for _, expression in values):
+            self.write(*(f"{name} = {expression.exact}" for name, expression in values))
+            return
         self.attempt(
             [f"{name} = {expression.fast}" for name, expression in values],
             [f"{name} = {self.exact_call(expression)}" for name, expression in values],

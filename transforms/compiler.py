@@ -21,7 +21,7 @@ from transforms.errors import TimeBudgetExceeded
 from transforms.failures import DECODE, ENCODE, MAX_OUTPUT_BYTES, Settler, no_object, too_many_bytes
 from transforms.formats import decode_string, encode_bytes, encode_string
 from transforms.records import Result, Transform
-from transforms.steps import ExplodeStep, RouteAllStep, step_name
+from transforms.steps import RouteAllStep, step_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,9 +77,7 @@ def compile_pipeline(spec: Pipeline, lines: Mapping[int, int] = MappingProxyType
     can watch its progress from a signal handler by `__length_hint__()`. That handler may raise `TimeBudgetExceeded`: the
     record at hand becomes a failure (rule E9), the others are not touched.
     """
-    explodes = any(isinstance(step, ExplodeStep) for step in spec.steps)
-    several = explodes or isinstance(spec.route, RouteAllStep)
-    code = Code(spec.topics, key_format=spec.source.key_format, several=several, explodes=explodes)
+    code = Code(spec)
     code.begin(DECODE, 0)
     _decode(spec, code)
     for index, step in enumerate(spec.steps):
@@ -87,7 +85,7 @@ def compile_pipeline(spec: Pipeline, lines: Mapping[int, int] = MappingProxyType
         step.emit(code)
     code.begin(ENCODE, 0)
     _encode(spec, code, changed=code.changed or not _copies(spec))
-    if several:
+    if code.several:
         code.end_loops()
         code.write("if made:", "    outputs.extend(made)", "else:", "    skip(record)")
     source, spans = _assemble(code)

@@ -94,4 +94,4 @@ AnyStep: TypeAlias = Annotated[
 ]
 """A mapping of one key. The tags are no keys of any file, so that the place of an error is not misread."""
 
-__all__ = ["STEPS", "AnyStep", "ExplodeStep", "RouteAllStep", "RouteStep", "Step", "step_name"]
+__all__ = ["STEPS", "AnyStep", "RouteAllStep", "RouteStep", "Step", "step_name"]

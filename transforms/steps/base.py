@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -14,6 +14,7 @@ from transforms.cel import Constants, compile_expression
 from transforms.errors import CelSyntaxError
 
 if TYPE_CHECKING:
+    from transforms.cel.compile import Wanted
     from transforms.code import Code
 
 
@@ -31,7 +32,7 @@ def _as_text(value: object) -> object:
     return repr(value) if isinstance(value, int | float) else value
 
 
-def _check(text: str, wanted: Literal["bool", "json"]) -> str:
+def _check(text: str, wanted: Wanted) -> str:
     try:
         compile_expression(text, wanted, Constants())
     except CelSyntaxError as error:
@@ -47,6 +48,10 @@ Value: TypeAlias = Annotated[
     str, Kind("expression"), BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "json"))
 ]
 """CEL that must give something that JSON can hold."""
+AnyValue: TypeAlias = Annotated[
+    str, Kind("expression"), BeforeValidator(_as_text), AfterValidator(lambda text: _check(text, "any"))
+]
+"""CEL that may also give bytes."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

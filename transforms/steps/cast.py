@@ -63,4 +63,4 @@ class CastStep(Step):
             code.write(f"v = {read(path)}")
             with code.block(f"if type(v) is not {_CASTS[kind][0]} and v is not None:"):
                 code.write(write(path, f"cast(v, {kind!r}, {quoted(parts(path))!a})"))
-        code.changed = True
+        code.change(*self.cast)

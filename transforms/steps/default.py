@@ -41,4 +41,4 @@ class DefaultStep(Step):
             with code.block(f"if {read(path)} is None:"):
                 code.evaluate([("v", expression)])
                 code.write(write(path, "v"))
-        code.changed = True
+        code.change(*self.default)

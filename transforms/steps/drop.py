@@ -30,4 +30,4 @@ class DropStep(Step):
                 code.write(f"r.pop({names[0]!a}, None)")
             else:
                 code.write(f"{code.use(remove)}(r, {names!a})")
-        code.changed = True
+        code.change(*self.drop)

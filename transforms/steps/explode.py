@@ -77,4 +77,4 @@ class ExplodeStep(Step):
         code.write(f"r = {base}.copy()", write(of.into or of.field, item))
         if of.index:
             code.write(write(of.index, number))
-        code.changed = True
+        code.change()

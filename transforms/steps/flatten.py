@@ -72,4 +72,4 @@ class FlattenStep(Step):
         of = self.flatten
         fields = tuple(of.fields_) if of.fields_ is not None else None
         code.write(f"r = {code.use(flatten)}(r, {fields!a}, {of.separator!a}, {of.depth})")
-        code.changed = True
+        code.change()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from transforms.steps.base import Example, Given, Kind, Made, Model, Step, Value
+from transforms.steps.base import AnyValue, Example, Given, Kind, Made, Model, Step
 from transforms.steps.key import as_bytes
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ HeaderName: TypeAlias = Annotated[str, Kind("header"), Field(min_length=1), Afte
 
 
 class HeaderChanges(Model):
-    set: dict[HeaderName, Value] = Field(default_factory=dict)
-    """Expressions; text as it is, null for a header without value, everything else as JSON."""
+    set: dict[HeaderName, AnyValue] = Field(default_factory=dict)
+    """Expressions; text and bytes as they are, null for a header without value, everything else as JSON."""
     remove: list[HeaderName] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -61,7 +61,7 @@ class HeadersStep(Step):
 
     def emit(self, code: Code) -> None:
         changes = self.headers
-        code.evaluate([(f"v{number}", code.compile(text, "json")) for number, text in enumerate(changes.set.values())])
+        code.evaluate([(f"v{number}", code.compile(text, "any")) for number, text in enumerate(changes.set.values())])
         removed = tuple(dict.fromkeys([*changes.remove, *changes.set]))
         values = "".join(f"({name!a}, v{number}), " for number, name in enumerate(changes.set))
         code.set_headers(f"{code.use(with_headers)}({code.headers}, {removed!a}, ({values}))")

@@ -44,7 +44,7 @@ class KeepStep(Step):
             code.write(f"r = {{name: value for name, value in r.items() if name in {{{wanted}}}}}")
         else:
             code.write(f"r = {code.use(project)}(r, {_tree(paths)!a})")
-        code.changed = True
+        code.change()
 
 
 def _tree(paths: list[tuple[str, ...]]) -> dict[str, Any]:

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
-from transforms.steps.base import Example, Given, Made, Step, Value
+from transforms.cel.containers import storable
+from transforms.steps.base import AnyValue, Example, Given, Made, Step
 
 if TYPE_CHECKING:
     from transforms.code import Code
 
 
 def as_bytes(value: Any) -> bytes | None:
-    """Text as it is, null as none, everything else as JSON."""
-    if value is None:
-        return None
+    """Text and bytes as they are, null as none, everything else as JSON. CelError for what has no JSON."""
+    if value is None or type(value) is bytes:
+        return value
+    value = value if type(value) is str else storable(value)
     return value.encode() if type(value) is str else orjson.dumps(value)
 
 
 class KeyStep(Step):
-    summary: ClassVar = (
-        "Sets the key to the value of an expression: text as it is, null for none, everything else as JSON."
-    )
+    summary: ClassVar = "Sets the key to the value of an expression: text and bytes as they are, null for none, everything else as JSON."
     example: ClassVar = Example(
         yaml="key: customer.id",
         inputs=[
@@ -40,8 +40,8 @@ class KeyStep(Step):
         "`tombstones: drop` where a new key makes them useless."
     )
 
-    key: Value
+    key: AnyValue
 
     def emit(self, code: Code) -> None:
-        code.evaluate([("v", code.compile(self.key, "json"))])
+        code.evaluate([("v", code.compile(self.key, "any"))])
         code.set_key(f"{code.use(as_bytes)}(v)")

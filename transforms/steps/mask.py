@@ -93,7 +93,7 @@ class MaskStep(Step):
             code.write(f"v = {read(path)}")
             with code.block("if v is not None:"):
                 code.write(write(path, f"{hasher}(v)" if hasher else f"keep_last(v, {of.keep_last})"))
-        code.changed = True
+        code.change(*of.fields_)
 
     def fingerprint(self) -> Any:
         of = self.mask

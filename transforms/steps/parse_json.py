@@ -45,4 +45,4 @@ class ParseJsonStep(Step):
             code.write(f"v = {read(path)}")
             with code.block("if v is not None:"):
                 code.write(write(path, f"parse_json(v, {quoted(parts(path))!a})"))
-        code.changed = True
+        code.change(*self.parse_json)

@@ -100,4 +100,4 @@ class ParseTimeStep(Step):
             code.write(f"v = {read(path)}")
             with code.block("if v is not None:"):
                 code.write(write(path, f"parse_time(v, {quoted(parts(path))!a}, {form.from_!a}, {form.to!r})"))
-        code.changed = True
+        code.change(*self.parse_time)

@@ -133,7 +133,7 @@ class PythonStep(Step):
     def emit(self, code: Code) -> None:
         code.write(f"r = {code.constants.bind(calling(self.python))}(r)")
         code.object = False
-        code.changed = True
+        code.change()
 
     def fingerprint(self) -> Any:
         return {"python": [self.python, _source_hash(self.python.partition(":")[0])]}

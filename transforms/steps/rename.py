@@ -38,4 +38,4 @@ class RenameStep(Step):
             else:
                 code.write(f"v{number} = take(r, {names!a})")
         code.write(*(write(new, f"v{number}") for number, new in enumerate(self.rename.values())))
-        code.changed = True
+        code.change(*self.rename, *self.rename.values())

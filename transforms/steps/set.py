@@ -31,4 +31,6 @@ class SetStep(Step):
         values = [(f"v{number}", code.compile(text, "json")) for number, text in enumerate(self.set.values())]
         code.evaluate(values)
         code.write(*(write(name, f"v{number}") for number, name in enumerate(self.set)))
-        code.changed = True
+        code.change(*self.set)
+        for path, (_, expression) in zip(self.set, values, strict=True):
+            code.know(path, expression)

@@ -83,6 +83,16 @@ class Validation(Model):
         return self._schema
 
 
+def _types(schema: dict[str, Any]) -> dict[str, str]:
+    """CEL types of the fields that a valid record has for certain. An `integer` may be 1.0, which is none in CEL."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return {}
+    kinds = {"string": "string", "boolean": "bool", "object": "map", "array": "list"}
+    types = {name: properties[name].get("type") for name in required if isinstance(properties.get(name), dict)}
+    return {name: kinds[kind] for name, kind in types.items() if isinstance(kind, str) and kind in kinds}
+
+
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -118,7 +128,10 @@ class ValidateStep(Step):
     validate_: Annotated[Validation, Field(alias="validate")]
 
     def emit(self, code: Code) -> None:
-        code.write(f"{code.constants.bind(checking(self.validate_.schema_))}(r)")
+        schema = self.validate_.schema_
+        code.write(f"{code.constants.bind(checking(schema))}(r)")
+        if code.object and isinstance(schema, dict):
+            code.types.update(_types(schema))
 
     def fingerprint(self) -> Any:
         return {"validate": self.validate_.schema_}

@@ -29,6 +29,6 @@ class ValueStep(Step):
     value: Value
 
     def emit(self, code: Code) -> None:
-        code.evaluate([("r", code.compile(self.value, "json"))])
+        code.evaluate([("r", code.compile(self.value, "any" if code.binary else "json"))])
         code.object = False
-        code.changed = True
+        code.change()
