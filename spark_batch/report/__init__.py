@@ -24,7 +24,7 @@ class ReportPaths:
 
 
 def write_report(
-    judgement: Judgement, out_dir: Path, findings: DataFrame | None, *, bootstrap: str = "localhost:9092"
+    judgement: Judgement, out_dir: Path, findings: DataFrame | None, *, bootstrap: str = "BOOTSTRAP:9092"
 ) -> ReportPaths:
     """Write audit.html, audit.json and findings/ into `out_dir`, which is made; what an earlier audit left there is replaced.
 
