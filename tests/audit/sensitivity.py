@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_batch.model import Depth, ExitCode, Verdict
 from tests.audit.planting import KINDS, Expected, expected_at, found, sow
@@ -14,7 +15,7 @@ from tests.audit.scenes import SCENES, end_open_transactions
 from tests.audit.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from spark_batch.model import Judgement
@@ -142,29 +143,40 @@ def _problems(judgement: Judgement, outcome: Outcome, world: World) -> list[str]
     return problems
 
 
-def everything(auditor: Auditor, bootstrap: str, folder: Path, seed: int, rounds: int) -> Iterable[Outcome]:
-    """All kinds: alone, mixed in `rounds` worlds at content depth and as many at records depth, offsets depth, scenes alone and mixed."""
+def everything(
+    auditor: Auditor, bootstrap: str, folder: Path, seed: int, rounds: int, *, only: str = ""
+) -> Iterator[Outcome]:
+    """All kinds: alone; mixed in `rounds` worlds at content depth and as many at records depth; receipts at offsets depth; scenes, alone
+    and mixed with all the others. `only`: those whose name contains it."""
+    for what, make in _agenda(seed, rounds):
+        if only in what:
+            yield make(auditor, bootstrap, folder)
+
+
+def _agenda(seed: int, rounds: int) -> Iterator[tuple[str, Callable[[Auditor, str, Path], Outcome]]]:
     kinds = list(KINDS.values())
     late = [kind for kind in kinds if kind.name == "orphan_before_the_beginning"]
     usual = [kind for kind in kinds if kind not in late]
-    yield mixed(auditor, bootstrap, folder, seed, [], what="nothing planted")
+
+    def world(what: str, nth: int, chosen: Sequence[PlantKind], depth: Depth, skip: int = 0) -> tuple[str, Any]:
+        return what, partial(mixed, seed=seed + nth, kinds=chosen, depth=depth, skip=skip, what=what)
+
+    yield world("nothing planted", 0, [], Depth.CONTENT)
     for number, kind in enumerate(kinds):
-        depths = [depth for depth in (Depth.RECORDS, Depth.CONTENT) if depth in kind.depths]
-        for depth in depths:
-            skip = 500 if kind in late else 0
-            yield mixed(
-                auditor, bootstrap, folder, seed + 7 * number, [kind], depth=depth, skip=skip, what=f"{kind.name} alone"
-            )
+        for depth in (Depth.RECORDS, Depth.CONTENT):
+            if depth in kind.depths:
+                yield world(f"{kind.name} alone", 10 * number, [kind], depth, 500 if kind in late else 0)
     for number in range(rounds):
         skip = 32_700 if number % 3 == 2 else 0  # its records lie around a bucket's boundary
         chosen = (kinds if skip else usual) * 2
-        yield mixed(auditor, bootstrap, folder, seed + 1000 + number, chosen, skip=skip)
-        at_records = [kind for kind in (kinds if skip else usual) if Depth.RECORDS in kind.depths] * 2
-        yield mixed(auditor, bootstrap, folder, seed + 2000 + number, at_records, depth=Depth.RECORDS, skip=skip)
+        yield world(f"mixed {number}", 1000 + number, chosen, Depth.CONTENT, skip)
+        at_records = [kind for kind in chosen if Depth.RECORDS in kind.depths]
+        yield world(f"mixed {number}", 2000 + number, at_records, Depth.RECORDS, skip)
     receipts = [kind for kind in usual if Depth.OFFSETS in kind.depths]
-    yield mixed(auditor, bootstrap, folder, seed + 3000, receipts * 8, depth=Depth.OFFSETS)
+    yield world("mixed receipts", 3000, receipts * 8, Depth.OFFSETS)
     for number, which in enumerate(SCENES):
-        yield scene(auditor, bootstrap, folder, seed + 4000 + number, which)
-        yield scene(auditor, bootstrap, folder, seed + 5000 + number, which, usual)
+        alone = partial(scene, which=which)
+        yield which.name, partial(alone, seed=seed + 4000 + number)
+        yield f"{which.name}, mixed", partial(alone, seed=seed + 5000 + number, kinds=usual)
         if which.offsets_depth:
-            yield scene(auditor, bootstrap, folder, seed + 6000 + number, which, depth=Depth.OFFSETS)
+            yield which.name, partial(alone, seed=seed + 6000 + number, depth=Depth.OFFSETS)
