@@ -17,7 +17,7 @@ _BY_KIND = {
     Kind.HANGING_TRANSACTION: _TRANSACTIONS,
     Kind.OPEN_TRANSACTION: _TRANSACTIONS,
     Kind.OFFSETS_UNKNOWN: "kafka-consumer-groups.sh {server} --describe --group {group}",
-    Kind.COMPACTED: "kafka-configs.sh {server} --describe --entity-type topics --entity-name {topic}",
+    Kind.COMPACTED: "kafka-configs.sh {server} --describe --all --entity-type topics --entity-name {topic}",
     Kind.TOPIC_RECREATED: "kafka-topics.sh {server} --describe --topic {topic}",
     Kind.SOURCE_EXPIRED: "kafka-get-offsets.sh {server} --topic-partitions {topic}:{partition} --time earliest",
 }

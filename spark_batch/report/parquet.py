@@ -10,6 +10,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from spark_batch.errors import AuditError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -35,7 +37,7 @@ SCHEMA = pa.schema(
 """Columns as in model.Finding."""
 
 
-class FindingsLostError(Exception):
+class FindingsLostError(AuditError):
     """Executors wrote findings to where the driver does not see them."""
 
 

@@ -46,7 +46,7 @@ AT = "--bootstrap-server b:9092"
         (Finding(Kind.OFFSETS_UNKNOWN, "in", 1, None), [f"kafka-consumer-groups.sh {AT} --describe --group orders"]),
         (
             Finding(Kind.COMPACTED, "in", 1, None),
-            [f"kafka-configs.sh {AT} --describe --entity-type topics --entity-name in"],
+            [f"kafka-configs.sh {AT} --describe --all --entity-type topics --entity-name in"],
         ),
         (Finding(Kind.TOPIC_RECREATED, "in", 1, None), [f"kafka-topics.sh {AT} --describe --topic in"]),
         (
