@@ -71,7 +71,7 @@ class Tree:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             context = f" {error.context}" if error.context else ""
-            if mark is not None and "${" in self.text.splitlines()[mark.line : mark.line + 1][0]:
+            if mark is not None and "${" in "".join(self.text.splitlines()[mark.line : mark.line + 1]):
                 context += "; inside {...} and [...] a ${...} reference needs quotes"
             place = (mark.line, mark.column) if mark is not None else None
             self.report(None, f"not YAML: {error.problem}{context}", offset=place)
