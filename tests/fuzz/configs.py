@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from tests.fuzz import values
+from tests.fuzz import plain_yaml, values
 from tests.fuzz.judge import complaints
 from tests.fuzz.records import run
 from tests.fuzz.shrink import shrunk
@@ -325,15 +325,6 @@ def _schema(text: bytes, validator: jsonschema_rs.Draft202012Validator) -> str |
         if problem is None
         else f"the schema refuses what loads: {problem.message[:150]} at {problem.instance_path}"
     )
-
-
-class _Texts(yaml.SafeLoader):
-    """Leaves dates alone, as JSON does."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML has it so
-        first: [(tag, pattern) for tag, pattern in found if not tag.endswith("timestamp")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def _told(file: Path, text: bytes, validator: jsonschema_rs.Draft202012Validator, wrong: str, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker.commands.compile import compile_
+from worker.commands.docs import docs
 from worker.commands.lint import lint
 from worker.commands.schema import schema
 from worker.commands.test import pipeline_tests
@@ -24,3 +25,4 @@ def register(app: typer.Typer) -> None:
     app.command("try")(try_)
     app.command("compile")(compile_)
     app.command()(schema)
+    app.command()(docs)
