@@ -4,74 +4,96 @@ Outputs keep the source's timestamp, so the other end of the interval is the rec
 before the commit. The commit itself (some milliseconds) is not in the figure, and where the producer's clock runs ahead of the worker's
 it can be negative: it is told as it is.
 
-One pass over the source and two small jobs over what is kept of it. Beyond `SAMPLE` records, a share is kept that a hash chooses: the
-same records in every run. Latency keeps records by the hash of their offset; disorder keeps whole keys, because a key of which some
-records are left out looks more orderly than it is.
+Beyond `SAMPLE` offsets only slices of the source are read, the same in every run. Reading is what an audit spends its time on: a sample
+drawn from all records (by a hash, say) would cost a second pass over the source and save little.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from spark_batch.model import Disorder, LatencyRow
+from spark_batch.model import Disorder, LatencyRow, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-SAMPLE = 2_000_000
-"""Records that latency and disorder are computed over, each; about 100 MB of (offset, timestamp, hash) in the whole cluster."""
+    from spark_batch.model import Partition
 
+SAMPLE = 1_000_000
+"""Offsets that are looked at: about 50 MB in the whole cluster, some seconds of reading."""
+_SLICES = 12
+"""Per partition. They lie elsewhere in each partition, so that two partitions look into each hour of a day."""
+_TASKS = 600
+"""Slices in all partitions, roughly: each is a task of Spark's, and costs some ten milliseconds however short."""
+_GOLDEN = 0.6180339887498949
+"""Multiples of it, modulo 1, spread evenly however many there are."""
 _BUCKET = 4096
 """Offsets per bucket of the range join. A record is compared with the receipts that touch its bucket: 41 where a transaction holds 100
 records. With the bitmaps' 32,768 it would be 328; with fewer, receipts of 50,000 records would be copied oftener."""
 _HOUR_MS = 3_600_000
-_HASH_STEPS = 1_000_000
 _ACCURACY = 10_000
 """Of `percentile_approx`: the rank of what it returns is off by a ten-thousandth of the hour's records at most."""
 
 
 def measure(
-    source: DataFrame, receipts: DataFrame, records: int
+    read: Callable[[Mapping[Partition, Range]], DataFrame], ranges: Mapping[Partition, Range], receipts: DataFrame
 ) -> tuple[tuple[LatencyRow, ...], tuple[Disorder, ...]]:
-    """Latency per hour and disorder per topic, reading `source` once.
+    """Latency per hour and disorder per topic of the source records in `ranges`, reading each of them at most once.
 
-    `source`: columns topic, partition, offset, timestamp, key as Spark's Kafka source gives them. `receipts`: one row per entry of
-    `partitions[]`, columns topic, partition, from, to, time_ms. `records`: how many `source` holds, roughly: decides the share kept.
+    `read` gives a topic's records as topics.read_topic does. `receipts`: one row per entry of `partitions[]`, columns topic, partition,
+    from, to, time_ms. Both results are empty where there is nothing to read.
     """
-    rows = sampled(source, records).persist()
+    parts = [timed(read(part), number) for number, part in enumerate(slices(ranges))]
+    if not parts:
+        return (), ()
+    rows = reduce(lambda one, other: one.union(other), parts).persist()
     try:
         return latency(rows, receipts), disorder(rows)
     finally:
         rows.unpersist()
 
 
-def sampled(source: DataFrame, records: int, sample: int = SAMPLE) -> DataFrame:
-    """What is kept of the source: topic, partition, offset, source_ms, key_hash (null without a key), by_offset, by_key (what chose it).
+def slices(ranges: Mapping[Partition, Range], sample: int = SAMPLE) -> tuple[dict[Partition, Range], ...]:
+    """What is read of `ranges`: all of it up to `sample` offsets, else equally long slices of each partition, spread evenly."""
+    wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.start < bounds.end}
+    total = sum(bounds.end - bounds.start for bounds in wanted.values())
+    if total <= sample:
+        return (wanted,) if wanted else ()
+    count = max(1, min(_SLICES, _TASKS // len(wanted)))
+    parts: tuple[dict[Partition, Range], ...] = tuple({} for _ in range(count))
+    for index, (partition, bounds) in enumerate(wanted.items()):
+        step = (bounds.end - bounds.start) / count
+        length = step * sample / total
+        shift = (index + 1) * _GOLDEN % 1 * (step - length)
+        for number, part in enumerate(parts):
+            first = bounds.start + int(number * step + shift)
+            part[partition] = Range(first, min(first + max(1, int(length)), bounds.end))
+    return parts
+
+
+def timed(source: DataFrame, part: int = 0) -> DataFrame:
+    """What is needed of source records: part, topic, partition, offset, source_ms, key_hash (null without a key).
 
     Records without a timestamp (-1) are left out. Two keys with one 64-bit hash are taken for one.
     """
-    steps = min(_HASH_STEPS, sample * _HASH_STEPS // max(records, 1))
-    rows = source.select(
+    return source.select(
+        F.lit(part).alias("part"),
         "topic",
         "partition",
         "offset",
         F.unix_millis("timestamp").alias("source_ms"),
         F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("key_hash"),
     ).where("source_ms >= 0")
-    return (
-        rows.withColumn("by_offset", _chosen(F.xxhash64("topic", "partition", "offset"), steps))
-        .withColumn("by_key", _chosen(F.xxhash64("key_hash"), steps) & F.col("key_hash").isNotNull())
-        .where("by_offset OR by_key")
-    )
 
 
 def latency(rows: DataFrame, receipts: DataFrame) -> tuple[LatencyRow, ...]:
-    """Percentiles per hour of source timestamps; `rows` of `sampled`, `receipts` as for `measure`.
+    """Percentiles per hour of source timestamps; `rows` of `timed`, `receipts` as for `measure`.
 
     Records that no receipt covers are left out.
     """
@@ -85,8 +107,7 @@ def latency(rows: DataFrame, receipts: DataFrame) -> tuple[LatencyRow, ...]:
         F.explode(F.sequence(_bucket(F.col("from")), _bucket(F.col("to") - 1))).alias("bucket"),
     )
     joined = (
-        rows.where("by_offset")
-        .withColumn("bucket", _bucket(F.col("offset")))
+        rows.withColumn("bucket", _bucket(F.col("offset")))
         .join(spread, where)
         .where((F.col("offset") >= F.col("from")) & (F.col("offset") < F.col("to")))
     )
@@ -98,18 +119,19 @@ def latency(rows: DataFrame, receipts: DataFrame) -> tuple[LatencyRow, ...]:
 
 
 def disorder(rows: DataFrame) -> tuple[Disorder, ...]:
-    """Per source topic, records with a lower timestamp than an earlier one of their key in their partition; `rows` of `sampled`.
+    """Per source topic, records with a lower timestamp than an earlier one of their key in their partition; `rows` of `timed`.
 
-    A repartitioned key (its partition changed) is looked at in each partition by itself: there is no order between partitions.
+    Where slices were read, earlier means earlier in the slice. A key that went to another partition is looked at in each by itself:
+    there is no order between partitions.
     """
     before = (
-        Window.partitionBy("topic", "partition", "key_hash")
+        Window.partitionBy("part", "topic", "partition", "key_hash")
         .orderBy("offset")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     late = F.greatest(F.max("source_ms").over(before) - F.col("source_ms"), F.lit(0))
     topics = (
-        rows.where("by_key")
+        rows.where(F.col("key_hash").isNotNull())
         .select("topic", late.alias("late_ms"))
         .groupBy("topic")
         .agg(F.count("*"), F.count_if(F.col("late_ms") > 0), F.max("late_ms"))
@@ -124,7 +146,3 @@ def _latency_row(hour_ms: int, records: int, percentiles: Sequence[int]) -> Late
 
 def _bucket(offset: Column) -> Column:
     return F.shiftright(offset, _BUCKET.bit_length() - 1)
-
-
-def _chosen(hashed: Column, steps: int) -> Column:
-    return F.pmod(hashed, F.lit(_HASH_STEPS)) < steps

@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from spark_batch import latency as module
-from spark_batch.latency import disorder, latency, measure, sampled
-from spark_batch.model import Disorder, LatencyRow
+import pytest
+
+from spark_batch.latency import SAMPLE, disorder, latency, measure, slices, timed
+from spark_batch.model import Disorder, LatencyRow, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    import pytest
     from pyspark.sql import DataFrame, SparkSession
+
+    from spark_batch.model import Partition
 
 HOUR = 3_600_000
 T0 = 1_760_000_400_000 // HOUR * HOUR
@@ -48,7 +50,7 @@ def test_the_latency_of_a_record_ends_with_its_receipt(spark: SparkSession) -> N
         [("in", 0, 0, 100, T0 + 100), ("in", 0, 100, 110, T0 + HOUR + 40), ("in", 1, 0, 6, T0 + HOUR + 901)],
     )
 
-    found = latency(sampled(source, 111), receipts)
+    found = latency(timed(source), receipts)
 
     expected = (LatencyRow(T0, 100, 50.0, 95.0, 99.0), LatencyRow(T0 + HOUR, 11, 40.0, 900.0, 900.0))
     # Latencies of the first hour are 1..100, of the second ten times 40 and once 900.
@@ -69,7 +71,7 @@ def test_a_receipt_may_span_many_buckets_and_a_bucket_hold_many_receipts(spark: 
         ],
     )
 
-    found = latency(sampled(source, 8), receipts)
+    found = latency(timed(source), receipts)
 
     assert (LatencyRow(T0, 7, 30.0, 30.0, 30.0),) == found
 
@@ -78,7 +80,7 @@ def test_a_clock_that_runs_ahead_gives_negative_latency_and_no_timestamp_gives_n
     """The figure is told as it is; a record without a timestamp (-1) has no latency."""
     source = source_of(spark, [("in", 0, 0, T0 + 500, None), ("in", 0, 1, -1, None)])
 
-    found = latency(sampled(source, 2), receipts_of(spark, [("in", 0, 0, 2, T0)]))
+    found = latency(timed(source), receipts_of(spark, [("in", 0, 0, 2, T0)]))
 
     assert (LatencyRow(T0, 1, -500.0, -500.0, -500.0),) == found
 
@@ -100,41 +102,69 @@ def test_late_is_what_is_earlier_than_a_record_before_it_of_the_same_key_and_par
         ],
     )
 
-    found = disorder(sampled(source, 9))
+    found = disorder(timed(source))
 
     assert (Disorder("a", 6, 2, 30), Disorder("b", 1, 0, 0)) == found
 
 
-def test_a_sample_is_the_same_every_time_and_keeps_keys_whole(spark: SparkSession) -> None:
-    """4,000 records of 400 keys, one in four wanted: the same records twice; of each key all records or none for disorder."""
-    rows: list[Source] = [("in", 0, o, T0 + o, b"%d" % (o % 400)) for o in range(4000)]
-    source = source_of(spark, rows)
+def test_late_is_told_within_what_was_read_in_one_piece(spark: SparkSession) -> None:
+    """Between two slices there are records that nobody looked at."""
+    first, second = (timed(source_of(spark, [("a", 0, n, T0 - n, b"x")]), n) for n in (0, 1))
 
-    first, second = (sampled(source.repartition(n), 4000, sample=1000).orderBy("offset").collect() for n in (1, 7))
-
-    assert first == second
-    by_offset = sum(row.by_offset for row in first)
-    assert 900 < by_offset < 1100
-    of_keys: dict[int, int] = {}
-    for row in first:
-        if row.by_key:
-            of_keys[row.key_hash] = of_keys.get(row.key_hash, 0) + 1
-    assert {10} == set(of_keys.values())
-    assert 70 < len(of_keys) < 130
+    assert disorder(first.union(second)) == (Disorder("a", 2, 0, 0),)
 
 
-def test_both_are_measured_over_one_pass(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept of the source is persisted for both jobs and let go of afterwards."""
-    source = source_of(spark, [("in", 0, 0, T0 + 5, b"k"), ("in", 0, 1, T0, b"k")])
-    kept: list[DataFrame] = []
+def test_what_fits_into_the_sample_is_read_whole() -> None:
+    """Empty ranges are left out: Kafka's source does not take them."""
+    ranges = {("a", 0): Range(5, 5 + SAMPLE - 1), ("a", 1): Range(7, 7), ("b", 0): Range(0, 1)}
 
-    def spy(*args: object) -> DataFrame:
-        kept.append(sampled(*args))  # type: ignore[arg-type]
-        return kept[-1]
+    assert slices(ranges) == ({("a", 0): Range(5, 5 + SAMPLE - 1), ("b", 0): Range(0, 1)},)
+    assert slices({("a", 1): Range(7, 7)}) == ()
 
-    monkeypatch.setattr(module, "sampled", spy)
 
-    found = measure(source, receipts_of(spark, [("in", 0, 0, 2, T0 + 10)]), 2)
+@pytest.mark.parametrize(
+    ("partitions", "each", "parts"), [(1, 50_000, 12), (3, 1_000_003, 12), (200, 70_000, 3), (900, 20, 1)]
+)
+def test_beyond_it_slices_are_spread_over_every_partition(partitions: int, each: int, parts: int) -> None:
+    """The same every time, within their partition, apart from each other, as long as the sample allows, elsewhere in each partition."""
+    ranges = {("a", p): Range(1000 * p, 1000 * p + each) for p in range(partitions)}
 
-    assert ((LatencyRow(T0, 2, 5.0, 10.0, 10.0),), (Disorder("in", 2, 1, 5),)) == found
-    assert not kept[0].is_cached
+    found = slices(ranges, sample=10_000)
+
+    assert found == slices(ranges, sample=10_000)
+    assert len(found) == parts
+    assert all(part.keys() == ranges.keys() for part in found)
+    for partition, whole in ranges.items():
+        mine = [part[partition] for part in found]
+        edges = [whole.start, *(edge for piece in mine for edge in (piece.start, piece.end)), whole.end]
+        assert edges == sorted(edges)
+        assert mine[-1].start - whole.start >= each * (parts - 1) // parts
+    read = sum(piece.end - piece.start for part in found for piece in part.values())
+    assert 10_000 - partitions * parts <= read <= 10_000
+    assert len({found[0][p].start - ranges[p].start for p in ranges}) == min(
+        partitions, 9 if each == 20 else partitions
+    )
+
+
+def test_both_are_measured_over_one_pass(spark: SparkSession) -> None:
+    """Each slice is read once, in slices of the ranges that the caller names."""
+    rows: list[Source] = [("in", 0, 0, T0 + 5, b"k"), ("in", 0, 1, T0, b"k")]
+    asked: list[Mapping[Partition, Range]] = []
+
+    def read(ranges: Mapping[Partition, Range]) -> DataFrame:
+        asked.append(ranges)
+        return source_of(spark, rows)
+
+    found = measure(read, {("in", 0): Range(0, 2)}, receipts_of(spark, [("in", 0, 0, 2, T0 + 10)]))
+
+    assert found == ((LatencyRow(T0, 2, 5.0, 10.0, 10.0),), (Disorder("in", 2, 1, 5),))
+    assert asked == [{("in", 0): Range(0, 2)}]
+
+
+def test_nothing_to_read_is_no_error(spark: SparkSession) -> None:
+    """No range, nothing asked of Kafka."""
+
+    def never(_: object) -> DataFrame:
+        raise AssertionError
+
+    assert measure(never, {("in", 0): Range(3, 3)}, receipts_of(spark, [("in", 0, 0, 2, T0)])) == ((), ())
