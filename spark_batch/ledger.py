@@ -1,0 +1,102 @@
+"""The ledger: every offset of every output partition is a committed record, an aborted one, or a marker; and outputs against receipts."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from spark_batch.model import Balance, LedgerRow
+from spark_batch.plan import output_ranges
+from spark_batch.scan import What
+from spark_batch.topics import read_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from spark_batch.context import Context
+    from spark_batch.model import Partition
+    from spark_batch.plan import Plan
+
+
+def tallies(scanned: DataFrame, plan: Plan) -> dict[tuple[What, Partition], tuple[int, int]]:
+    """(what, output partition) -> (records, lowest offset) for COMMITTED, IN_FLIGHT, FOREIGN."""
+    wanted = [int(What.COMMITTED), int(What.IN_FLIGHT), int(What.FOREIGN)]
+    sums = scanned.where(F.col("what").isin(wanted)).groupBy("what", "topic", "partition")
+    rows = sums.agg(F.sum("n").alias("n"), F.min("low").alias("low")).collect()
+    return {
+        (What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])): (row["n"], row["low"]) for row in rows
+    }
+
+
+def ledger(
+    context: Context, plan: Plan, counted: Mapping[tuple[What, Partition], tuple[int, int]], flying_receipts: int
+) -> tuple[LedgerRow, ...]:
+    """`flying_receipts`: receipts of transactions at or beyond C. Reads every output once more, aborted records included: what Spark is not
+    shown with either isolation are markers.
+    """
+    receipts = context.loaded.spec.receipts_topic
+    topics = [*plan.outputs, plan.dead_letters, receipts]
+    ranges = reduce(lambda one, other: one | other, (output_ranges(context, topic) for topic in topics))
+    everything = _count(read_topic(context.spark, context.kafka, ranges, "read_uncommitted"))
+    own = {p: r for p, r in ranges.items() if p[0] == receipts}
+    committed_receipts = _count(read_topic(context.spark, context.kafka, own))
+    rows = []
+    for partition, bounds in sorted(ranges.items(), key=lambda item: (topics.index(item[0][0]), item[0][1])):
+        role = {plan.dead_letters: "dead letters", receipts: "receipts"}.get(partition[0], "output")
+        committed = counted.get((What.COMMITTED, partition), (0, 0))[0]
+        if partition[0] == receipts:
+            committed = committed_receipts.get(partition, 0)
+        there = everything.get(partition, 0)
+        rows.append(
+            LedgerRow(
+                *partition,
+                role,
+                bounds.start,
+                bounds.end,
+                committed=committed,
+                aborted=there - committed,
+                markers=max(bounds.end - bounds.start, 0) - there,
+                in_flight=flying_receipts
+                if partition[0] == receipts and partition[1] == 0
+                else counted.get((What.IN_FLIGHT, partition), (0, 0))[0],
+                foreign=counted.get((What.FOREIGN, partition), (0, 0))[0],
+            )
+        )
+    return tuple(rows)
+
+
+def balances(plan: Plan, totals: Sequence[Sequence[int]], *, faults: bool) -> tuple[Balance, ...]:
+    """`totals`: per source partition what receipts claim (dead letters, then outputs per topic), then what was found of it."""
+    if not totals:
+        return ()
+    sums = [sum(column) for column in zip(*totals, strict=True)]
+    half = len(sums) // 2
+    names = [(plan.dead_letters, "dead letters"), *((topic, "output") for topic in plan.outputs)]
+    rows = []
+    for (topic, role), claimed, found in zip(names, sums[:half], sums[half:], strict=True):
+        why = "" if claimed == found else "see the findings" if faults else "see the notes"
+        rows.append(Balance(topic, role, claimed, found, why))
+    return tuple(sorted(rows, key=lambda row: (row.role != "output", row.topic)))
+
+
+def _count(records: DataFrame) -> dict[Partition, int]:
+    rows = records.groupBy("topic", "partition").count().collect()
+    return {(row["topic"], row["partition"]): row["count"] for row in rows}
+
+
+def next_outputs_from(
+    context: Context, counted: Mapping[tuple[What, Partition], tuple[int, int]], first_receipts: Mapping[int, int]
+) -> dict[Partition, int]:
+    """See Judged.outputs_from. `first_receipts`: per receipts partition the first receipt that claims offsets at or beyond C."""
+    receipts = context.loaded.spec.receipts_topic
+    marks = {}
+    for partition, bounds in context.cut.outputs.items():
+        if partition[0] == receipts:
+            marks[partition] = first_receipts.get(partition[1], bounds.end)
+        else:
+            marks[partition] = counted.get((What.IN_FLIGHT, partition), (0, bounds.end))[1]
+    return marks

@@ -1,0 +1,264 @@
+"""Depth offsets: receipts as a table, their tiles per source partition, the holes in their sequences.
+
+Spark sorts receipts to their source partitions; the tiling of one partition is numpy (tiling.py). Memory: the receipts of one source
+partition at a time, some 100 bytes each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from spark_batch.model import Kind
+from spark_batch.plan import output_ranges
+from spark_batch.tiling import Bounds, Claims, begin_of, pieces, tile, width
+from spark_batch.topics import read_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from spark_batch.context import Context
+    from spark_batch.model import Partition
+
+_RECEIPT = (
+    "schema int, pipeline string, transactional_id string, incarnation string, sequence long, transform string, time_ms long, "
+    "partitions array<struct<topic: string, partition: int, `from`: long, `to`: long, read: long, filtered: long, "
+    "dead_lettered: long, written: map<string, long>, topic_id: string>>"
+)
+_SCHEMA_VERSION = 1
+
+TILES = (
+    "what string, topic string, partition int, tile long, kind string, start long, end long, bucket long, current boolean, "
+    "figures array<bigint>, detail string"
+)
+"""Three kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "summary": one per source
+partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read."""
+_TILES_ARROW = pa.schema(
+    [
+        ("what", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("tile", pa.int64()),
+        ("kind", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("bucket", pa.int64()),
+        ("current", pa.bool_()),
+        ("figures", pa.list_(pa.int64())),
+        ("detail", pa.string()),
+    ]
+)
+
+
+def receipt_entries(context: Context) -> DataFrame:
+    """One row per entry of `partitions[]` of this pipeline's receipts: the receipt's fields, at_partition and at_offset (where it stands), and
+    topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
+    """
+    spec = context.loaded.spec
+    records = read_topic(context.spark, context.kafka, output_ranges(context, spec.receipts_topic))
+    receipt = F.from_json(F.col("value").cast("string"), _RECEIPT)
+    entries = records.select(
+        F.col("partition").alias("at_partition"), F.col("offset").alias("at_offset"), receipt.alias("receipt")
+    ).where(f"receipt.schema = {_SCHEMA_VERSION}")
+    return (
+        entries.where(F.col("receipt.pipeline") == spec.name)
+        .select("at_partition", "at_offset", "receipt.*", F.explode("receipt.partitions").alias("entry"))
+        .drop("schema", "pipeline", "partitions")
+        .select("*", "entry.*")
+        .drop("entry")
+    )
+
+
+def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFrame:
+    """Rows as in TILES, for every audited partition, with or without receipts. `expired_until_ms`: see tiling.Bounds."""
+    outputs = list(context.loaded.transform.topics)
+    known = F.array(
+        *(F.coalesce(F.try_element_at("written", F.lit(topic)), F.lit(0).cast("long")) for topic in outputs)
+    )
+    all_written = F.aggregate(F.map_values("written"), F.lit(0).cast("long"), lambda total, one: total + one)
+    known_written = F.aggregate(known, F.lit(0).cast("long"), lambda total, one: total + one)
+    figures = F.concat(
+        F.array("read", "filtered", "dead_lettered"), known, F.array(F.coalesce(all_written, F.lit(0)) - known_written)
+    )
+    claims = entries.select(
+        "topic", "partition", "from", "to", figures.alias("figures"), "time_ms", "transform", "topic_id"
+    )
+    seeds = context.spark.createDataFrame(
+        [(topic, partition) for topic, partition in sorted(context.audited)], "topic string, partition int"
+    )
+    both = claims.unionByName(seeds, allowMissingColumns=True)
+    return both.groupBy("topic", "partition").applyInArrow(_tiler(context, expired_until_ms), TILES)
+
+
+def holes(context: Context, entries: DataFrame) -> DataFrame:
+    """Per (transactional id, incarnation): transactional_id, incarnation, last (highest sequence of a receipt wholly below C, 0: none), hole
+    (sequence of the first receipt that is missing, or null), at_partition and at_offset of the receipt behind it.
+    """
+    committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
+    previous = dict(context.previous or {})
+    # Without a former audit, and not reading from the very beginning, sequences may have begun before what is read.
+    from_the_first = context.previous is not None or not (_truncated(context) or _begins_late(context))
+
+    def look(table: pa.Table) -> pa.Table:
+        where = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
+        c = np.array([committed.get(f"{topic}/{partition}", -1) for topic, partition in where], np.int64)
+        sequence = table["sequence"].to_numpy()
+        begun = np.isin(sequence, sequence[table["to"].to_numpy() > c])
+        last = int(sequence[~begun].max(initial=0))
+        name = table["transactional_id"][0].as_py(), table["incarnation"][0].as_py()
+        distinct, index = np.unique(sequence, return_index=True)
+        before = previous.get(name, 0) if from_the_first else int(distinct[0]) - 1
+        distinct, index = distinct[distinct > before], index[distinct > before]
+        wrong = np.flatnonzero(np.diff(np.concatenate(([before], distinct))) > 1)
+        at = int(index[wrong[0]]) if len(wrong) else None
+        found: tuple[Any, ...] = (
+            (None, None, None)
+            if at is None
+            else (
+                int(before if wrong[0] == 0 else distinct[wrong[0] - 1]) + 1,
+                table["at_partition"][at].as_py(),
+                table["at_offset"][at].as_py(),
+            )
+        )
+        names = ["transactional_id", "incarnation", "last", "hole", "at_partition", "at_offset"]
+        types = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int32(), pa.int64()]
+        return pa.table([pa.array([x], t) for x, t in zip((*name, last, *found), types, strict=True)], names=names)
+
+    schema = "transactional_id string, incarnation string, last long, hole long, at_partition int, at_offset long"
+    return entries.groupBy("transactional_id", "incarnation").applyInArrow(look, schema)
+
+
+def _truncated(context: Context) -> bool:
+    topic = context.loaded.spec.receipts_topic
+    return any(bounds.start > 0 for (name, _), bounds in context.cut.outputs.items() if name == topic)
+
+
+def _begins_late(context: Context) -> bool:
+    ranges = output_ranges(context, context.loaded.spec.receipts_topic)
+    return any(bounds.start > context.cut.outputs[partition].start for partition, bounds in ranges.items())
+
+
+def expired_until_ms(context: Context, entries: DataFrame) -> int:
+    """Receipts written before this may have expired: the latest of the times with which truncated receipts partitions begin; -1: none are
+    truncated, or a former audit has seen what they held.
+    """
+    if context.previous is not None or not _truncated(context):
+        return -1
+    topic = context.loaded.spec.receipts_topic
+    gone = [n for (name, n), bounds in context.cut.outputs.items() if name == topic and bounds.start > 0]
+    first = entries.where(F.col("at_partition").isin(gone)).groupBy("at_partition").agg(F.min("time_ms").alias("first"))
+    rows = first.collect()
+    # A partition that holds none any more may have held any.
+    return max((row["first"] for row in rows), default=0) if len(rows) == len(gone) else 2**62
+
+
+def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
+    """The function that makes the tiles of one source partition; what it captures goes to the executors."""
+    audited, starts = dict(context.audited), dict(context.cut.source_start)
+    ids, digest = dict(context.cut.topic_ids), context.loaded.transform.digest
+    begins = dict(context.begin)
+    earliest = context.loaded.spec.source.start == "earliest"
+    columns = 3 + len(context.loaded.transform.topics) + 1
+
+    def make(table: pa.Table) -> pa.Table:
+        where: Partition = (table["topic"][0].as_py(), table["partition"][0].as_py())
+        rows = _Rows(where, columns)
+        table = table.filter(pa.compute.is_valid(table["from"]))
+        foreign = _of_other_topic(table, ids.get(where[0]))
+        lowest = int(table["from"].to_numpy().min()) if len(table) else -1
+        highest = int(table["to"].to_numpy().max()) if len(table) else -1
+        bounds = audited.get(where)
+        if foreign:
+            rows.finding(Kind.TOPIC_RECREATED, lowest, highest, foreign)
+        if bounds is None:
+            rows.summary(-1, lowest, highest, 0)
+            return rows.table()
+        log_start = starts.get(where, 0)
+        ends = table["to"].to_numpy()
+        begin = begin_of(begins[where], bounds, table["from"].to_numpy(), ends, earliest=earliest)
+        read = table["figures"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[::columns]
+        rows.summary(begin, lowest, highest, int(read[ends <= bounds.end].sum()))
+        if foreign:
+            return rows.table()
+        claims = Claims(
+            table["from"].to_numpy(),
+            table["to"].to_numpy(),
+            table["figures"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, columns),
+            table["time_ms"].to_numpy(),
+            table["transform"].to_numpy(),
+        )
+        made, findings = tile(claims, Bounds(begin, bounds.end, log_start, until_ms, digest))
+        rows.pieces(made, width(begin, bounds.end))
+        for found in findings:
+            rows.finding(found.kind, found.start, found.end, found.detail)
+        return rows.table()
+
+    return make
+
+
+def _of_other_topic(table: pa.Table, topic_id: str | None) -> str:
+    """A sentence where receipts are of a topic of the same name that is gone (A10); empty: they are not, or it cannot be known."""
+    others = sorted(set(filter(None, table["topic_id"].to_pylist())) - {topic_id})
+    if not others or topic_id is None:
+        return ""
+    return (
+        f"receipts are of a topic with id {', '.join(others)}, which is gone; the topic there is now has id {topic_id}"
+    )
+
+
+class _Rows:
+    """Collects the rows of one source partition."""
+
+    def __init__(self, where: Partition, columns: int) -> None:
+        self._where = where
+        self._columns = columns
+        self._parts: list[pa.Table] = []
+
+    def table(self) -> pa.Table:
+        return pa.concat_tables(self._parts)
+
+    def summary(self, begin: int, lowest: int, highest: int, read: int) -> None:
+        self._add("summary", [read], [""], [begin], [lowest], [highest], [True], np.zeros((1, self._columns), int), "")
+
+    def finding(self, kind: Kind, start: int, end: int, detail: str) -> None:
+        self._add("finding", [0], [str(kind)], [start], [end], [0], [True], np.zeros((1, self._columns), int), detail)
+
+    def pieces(self, tiles: Any, step: int) -> None:
+        which, low, high = pieces(tiles.start, tiles.end, step)
+        kinds = np.array([str(kind) for kind in tiles.kind], object)[which] if len(which) else []
+        self._add("piece", which, kinds, low, high, low >> 15, tiles.current[which], tiles.figures[which], "")
+
+    def _add(
+        self,
+        what: str,
+        tile_: Sequence[int] | Any,
+        kind: Any,
+        start: Any,
+        end: Any,
+        bucket: Any,
+        current: Any,
+        figures: Any,
+        detail: str,
+    ) -> None:
+        count = len(start)
+        offsets = np.arange(0, (count + 1) * self._columns, self._columns, dtype=np.int32)
+        values = pa.array(np.ascontiguousarray(figures, np.int64).reshape(-1))
+        columns = [
+            pa.array([what] * count, pa.string()),
+            pa.array([self._where[0]] * count, pa.string()),
+            pa.array([self._where[1]] * count, pa.int32()),
+            pa.array(tile_, pa.int64()),
+            pa.array(kind, pa.string()),
+            pa.array(start, pa.int64()),
+            pa.array(end, pa.int64()),
+            pa.array(bucket, pa.int64()),
+            pa.array(current, pa.bool_()),
+            pa.ListArray.from_arrays(pa.array(offsets), values),
+            pa.array([detail] * count, pa.string()),
+        ]
+        self._parts.append(pa.table(columns, schema=_TILES_ARROW))

@@ -1,0 +1,258 @@
+"""One pass over a Kafka partition's records, in Arrow batches: which source records they name, which they should not name. Numpy only."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_batch.bitmaps import SHIFT, SIZE, Seen, pack
+from spark_batch.lineage import parse
+from spark_batch.plan import SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from spark_batch.plan import Plan
+
+OPEN_BUCKETS = 512
+"""Buckets of bitmaps that a task keeps at a time: 32 KB each."""
+
+
+class What(IntEnum):
+    """What a row of a scan is."""
+
+    BITS = 1
+    """Of one bucket of a source partition: what was seen in outputs of one topic and index; n of them, at places low to high."""
+    COMMITTED = 2
+    IN_FLIGHT = 3
+    """Outputs of source records at or beyond C; `low` is the first one's place."""
+    FOREIGN = 4
+    """Without lineage."""
+    ORPHAN = 5
+    """One output, at place `low`: no source record can have been its source."""
+    DISORDER = 6
+    """Outputs of one source partition that do not stand in its order, in this partition."""
+
+
+SCANNED = (
+    "what int, topic int, partition int, source int, index bigint, bucket bigint, n bigint, low bigint, high bigint, once binary, "
+    "twice binary, text string"
+)
+_ARROW = pa.schema(
+    [
+        ("what", pa.int32()),
+        ("topic", pa.int32()),
+        ("partition", pa.int32()),
+        ("source", pa.int32()),
+        ("index", pa.int64()),
+        ("bucket", pa.int64()),
+        ("n", pa.int64()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("once", pa.binary()),
+        ("twice", pa.binary()),
+        ("text", pa.string()),
+    ]
+)
+
+
+class SourceScan:
+    """Scans source partitions: columns partition, offset."""
+
+    def __init__(self, plan: Plan, topic: str) -> None:
+        self._numbers = {partition: number for number, (name, partition) in enumerate(plan.sources) if name == topic}
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = _Rows(SOURCE)
+        for batch in filter(len, batches):
+            partition = _only_partition(batch)
+            offsets = batch.column("offset").to_numpy()
+            zeros = np.zeros(len(offsets), np.int64)
+            rows.see(partition, zeros + self._numbers[partition], zeros, offsets, offsets)
+            yield from rows.overflow()
+        yield from rows.rest()
+
+
+class OutputScan:
+    """Scans partitions of an output topic, or of the dead letters: columns partition, offset, lineage (binary)."""
+
+    def __init__(self, plan: Plan, topic: int) -> None:
+        self._topic = topic
+        self._topics = plan.source_topics
+        highest = max((number for _, number in plan.sources), default=0)
+        self._number = np.full((len(self._topics) + 1, highest + 2), -1, np.int64)
+        """[topic, partition] -> number of the source partition; what is unknown ends in the last row or column."""
+        for number, (name, partition) in enumerate(plan.sources):
+            self._number[self._topics.index(name), partition] = number
+        self._begin = np.array([*plan.begin, 0])
+        self._committed = np.array([*plan.committed, 0])
+        self._end = np.array([*plan.end, 0])
+        self._lowest = np.array([*plan.never_claimed_below, 0])
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = _Rows(self._topic)
+        last: dict[int, tuple[int, int]] = {}
+        for batch in filter(len, batches):
+            partition = _only_partition(batch)
+            places = batch.column("offset").to_numpy()
+            texts = batch.column("lineage")
+            rows.tally(What.COMMITTED, partition, len(places), int(places[0]))
+            if texts.null_count:
+                stamped = texts.is_valid()
+                rows.tally(What.FOREIGN, partition, texts.null_count, int(places[0]))
+                places, texts = places[stamped.to_numpy(zero_copy_only=False)], texts.filter(stamped)
+            self._judge(partition, places, texts, rows, last)
+            yield from rows.overflow()
+        yield from rows.rest()
+
+    def locate(self, texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(number of the source partition or -1, offset, index) of each lineage."""
+        lineage = parse(texts, self._topics)
+        column = np.minimum(lineage.partition, self._number.shape[1] - 1)
+        return self._number[lineage.topic, column], lineage.offset, lineage.index
+
+    def judged(
+        self, source: NDArray[np.int64], offset: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """(orphans whatever the source holds, in flight, to be judged); the rest was judged before, or is not asked for."""
+        orphan = (source < 0) | (offset >= self._end[source]) | (offset < self._lowest[source])
+        flying = ~orphan & (offset >= self._committed[source])
+        return orphan, flying, ~orphan & ~flying & (offset >= self._begin[source])
+
+    def _judge(
+        self,
+        partition: int,
+        places: NDArray[np.int64],
+        texts: pa.Array,
+        rows: _Rows,
+        last: dict[int, tuple[int, int]],
+    ) -> None:
+        source, offset, index = self.locate(texts)
+        orphan, flying, judged = self.judged(source, offset)
+        for at in np.flatnonzero(orphan):
+            rows.orphan(partition, int(source[at]), int(offset[at]), int(places[at]), texts[int(at)].as_py())
+        if flying.any():
+            rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
+        if not judged.all():
+            places, source, offset, index = places[judged], source[judged], offset[judged], index[judged]
+        if not len(places):
+            return
+        order = np.argsort(source, kind="stable")
+        places, source, offset, index = places[order], source[order], offset[order], index[order]
+        self._watch_order(partition, source, offset, index, rows, last)
+        rows.see(partition, source, index, offset, places)
+
+    def _watch_order(
+        self,
+        partition: int,
+        source: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        index: NDArray[np.int64],
+        rows: _Rows,
+        last: dict[int, tuple[int, int]],
+    ) -> None:
+        """Note source partitions whose outputs do not ascend here. What exactly is wrong with them, order.py finds out."""
+        same = source[1:] == source[:-1]
+        down = same & ((offset[1:] < offset[:-1]) | ((offset[1:] == offset[:-1]) & (index[1:] < index[:-1])))
+        wrong = set(source[1:][down].tolist())
+        heads = np.flatnonzero(np.concatenate(([True], ~same)))
+        tails = np.append(heads[1:], len(source)) - 1
+        for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
+            number = int(source[head])
+            if (int(offset[head]), int(index[head])) < last.get(number, (-1, -1)):
+                wrong.add(number)
+            last[number] = int(offset[tail]), int(index[tail])
+        for number in wrong:
+            rows.disorder(partition, number)
+
+
+def _only_partition(batch: pa.RecordBatch) -> int:
+    """A task reads one Kafka partition, or a part of one: its order is the partition's order."""
+    partitions = batch.column("partition").to_numpy()
+    assert (partitions == partitions[0]).all(), "a batch of records of several Kafka partitions"
+    return int(partitions[0])
+
+
+class _Rows:
+    """What one task has seen and not yet handed over."""
+
+    def __init__(self, topic: int) -> None:
+        self._topic = topic
+        self._seen: dict[tuple[int, int, int, int], Seen] = {}
+        self._tallies: dict[tuple[What, int], list[int]] = {}
+        self._disorder: set[tuple[int, int]] = set()
+        self._ready: list[tuple[Any, ...]] = []
+
+    def see(
+        self,
+        partition: int,
+        source: NDArray[np.int64],
+        index: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        bucket = offset >> SHIFT
+        changes = (source[1:] != source[:-1]) | (bucket[1:] != bucket[:-1]) | (index[1:] != index[:-1])
+        if np.count_nonzero(changes) > len(offset) // 16:
+            order = np.lexsort((index, bucket, source))
+            source, index, offset, places, bucket = (
+                source[order],
+                index[order],
+                offset[order],
+                places[order],
+                bucket[order],
+            )
+            changes = (source[1:] != source[:-1]) | (bucket[1:] != bucket[:-1]) | (index[1:] != index[:-1])
+        starts = np.flatnonzero(np.concatenate(([True], changes)))
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(offset)], strict=True):
+            key = (partition, int(source[start]), int(index[start]), int(bucket[start]))
+            seen = self._seen.get(key)
+            if seen is None:
+                seen = self._seen[key] = Seen()
+            seen.add(offset[start:end] & (SIZE - 1), places[start:end])
+
+    def tally(self, what: What, partition: int, count: int, low: int) -> None:
+        entry = self._tallies.setdefault((what, partition), [0, low])
+        entry[0] += count
+
+    def disorder(self, partition: int, source: int) -> None:
+        self._disorder.add((partition, source))
+
+    def orphan(self, partition: int, source: int, offset: int, place: int, text: bytes) -> None:
+        shown = text[:300].decode("utf-8", "replace")
+        self._ready.append((What.ORPHAN, self._topic, partition, source, 0, offset, 1, place, place, None, None, shown))
+
+    def overflow(self) -> Iterator[pa.RecordBatch]:
+        """What must be handed over so that memory stays flat: the buckets that were begun first."""
+        if len(self._seen) > OPEN_BUCKETS:
+            for key in list(self._seen)[: len(self._seen) - OPEN_BUCKETS // 2]:
+                self._hand_over(key, self._seen.pop(key))
+        if len(self._ready) >= OPEN_BUCKETS // 4:
+            yield self._batch()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        for key, seen in self._seen.items():
+            self._hand_over(key, seen)
+        for (what, partition), (count, low) in self._tallies.items():
+            self._ready.append((what, self._topic, partition, -1, 0, 0, count, low, low, None, None, None))
+        for partition, source in self._disorder:
+            self._ready.append((What.DISORDER, self._topic, partition, source, 0, 0, 1, 0, 0, None, None, None))
+        yield self._batch()
+
+    def _hand_over(self, key: tuple[int, int, int, int], seen: Seen) -> None:
+        partition, source, index, bucket = key
+        twice = None if seen.twice is None else pack(seen.twice)
+        bits = (seen.count, seen.low, seen.high, pack(seen.once), twice, None)
+        self._ready.append((What.BITS, self._topic, partition, source, index, bucket, *bits))
+
+    def _batch(self) -> pa.RecordBatch:
+        columns = list(zip(*self._ready, strict=True)) or [()] * len(_ARROW)
+        self._ready = []
+        return pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
+        )

@@ -1,0 +1,60 @@
+"""A topic as a DataFrame: offsets pinned, isolation explicit, loss never ignored (A2, A3, A4). The only file that reads Kafka's records."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_batch.model import Partition, Range
+
+Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int, "
+    "headers array<struct<key: string, value: binary>>"
+)
+
+_FETCHING = {"kafka.max.poll.records": "5000", "kafka.max.partition.fetch.bytes": "8388608"}
+"""Twice as fast as the consumer's defaults."""
+
+
+def read_topic(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    ranges: Mapping[Partition, Range],
+    isolation: Isolation = "read_committed",
+    *,
+    splits: int = 0,
+) -> DataFrame:
+    """The records of the ranges, columns as in SCHEMA, of any number of topics. Within a Spark partition they stand in order of offset.
+
+    `kafka`: Java client options. `splits`: at least so many Spark partitions; 0: one per Kafka partition, so that one task sees all of it in
+    order. A range that ends beyond the last stable offset would wait for two minutes and then fail (A3).
+    """
+    wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.end > bounds.start}
+    if not wanted:
+        return spark.createDataFrame([], SCHEMA)
+    assigned: dict[str, list[int]] = {}
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for (topic, partition), bounds in wanted.items():
+        assigned.setdefault(topic, []).append(partition)
+        starts.setdefault(topic, {})[str(partition)] = bounds.start
+        ends.setdefault(topic, {})[str(partition)] = bounds.end
+    reader = (
+        spark.read.format("kafka")
+        .options(**_FETCHING)
+        .options(**{f"kafka.{name}": value for name, value in kafka.items()})
+        .option("kafka.isolation.level", isolation)
+        .option("assign", json.dumps(assigned))
+        .option("startingOffsets", json.dumps(starts))
+        .option("endingOffsets", json.dumps(ends))
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+    )
+    return (reader.option("minPartitions", str(splits)) if splits else reader).load()
