@@ -38,7 +38,7 @@ def _lab() -> Iterator[tuple[Auditor, str, Path]]:
 @app.command()
 def sensitivity(
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 1,
-    rounds: Annotated[int, typer.Option(min=0, help="Mixed worlds at each depth.")] = 8,
+    rounds: Annotated[int, typer.Option(min=0, help="Mixed worlds at each depth.")] = 4,
     only: Annotated[str, typer.Option(help="Only worlds whose name contains this.")] = "",
 ) -> None:
     """Plant defects of all kinds, alone and mixed, and audit: each must be found with its exact place, and nothing else."""

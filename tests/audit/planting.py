@@ -383,14 +383,15 @@ def orphan_beyond_the_end(world: World) -> Reveal:
 
 @_kind(_RECORDS)
 def orphan_of_another_topic(world: World) -> Reveal:
+    """The finding names no source: there is none of this pipeline."""
     source = (f"{world.name}.z", 0, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), source)
+    return _orphan(world, world.some_part(), _lineage(source), None)
 
 
 @_kind(_RECORDS)
 def orphan_of_another_partition(world: World) -> Reveal:
     source = (world.sources[0][0], 99, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), source)
+    return _orphan(world, world.some_part(), _lineage(source), None)
 
 
 @_kind(_RECORDS)
@@ -408,8 +409,7 @@ def orphan_that_says_nothing(world: World) -> Reveal:
     """A lineage header that cannot be parsed."""
     topic = world.sources[0][0]
     text = world.dice.choice(["", "/", f"{topic}/0/7", f"{topic}/0/x/0", f"{topic}/0/-1/0", f"{topic}/0/1/0/0", "\x00"])
-    reveal = _orphan(world, world.some_part(), (HEADER, text), None)
-    return lambda: [e._replace(source=None) for e in reveal()]
+    return _orphan(world, world.some_part(), (HEADER, text), None)
 
 
 @_kind(_RECORDS)
@@ -503,11 +503,22 @@ def dead_of_filtered(world: World) -> Reveal:
 
 @_kind(_RECORDS)
 def dead_beside_output(world: World) -> Reveal:
-    """A dead letter of a record whose output stands."""
+    """A dead letter of a record whose output stands: one fate too many."""
     fate = world.pick(_one_output)
     letter = _letter_for(world, fate.place)
     _later(world, fate.part, letter)
-    return lambda: [_at(Kind.ORPHAN, letter, fate.place)]
+    return lambda: [_at(Kind.DUPLICATE, letter, fate.place)]
+
+
+@_kind(_CONTENT)
+def dead_in_place_of_output(world: World) -> Reveal:
+    """A dead letter with an error of the transform's, which the transform does not come to; topics and receipt agree."""
+    fate = world.pick(_one_output)
+    letter = _letter_for(world, fate.place)
+    fate.part.messages[fate.part.messages.index(fate.outputs[0])] = letter
+    fate.part.written[fate.outputs[0].topic] -= 1
+    fate.part.dead_lettered += 1
+    return lambda: [_at(Kind.ALTERED, letter, fate.place)]
 
 
 def _letter_for(world: World, place: Place) -> Planned:

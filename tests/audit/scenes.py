@@ -10,9 +10,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from pyspark.sql import SparkSession
 
+from devkit.errors import DevkitError
+from devkit.reader import Reader
 from spark_batch.model import Kind
+from tests.audit.hanging import hang
 from tests.audit.planting import Expected
 from tests.audit.world import PATIENCE_S
 from tests.support.broker import create_topics, unique
@@ -147,6 +157,16 @@ def _open(world: World, _: Partition) -> list[Expected]:
     return [open_transaction(world, world.out, 1)]
 
 
+def _hanging(world: World, _: Partition) -> list[Expected]:
+    """No coordinator knows of it: nobody will ever end it. Its offset is the end of its partition until then."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    with Reader(world.bootstrap) as reader:
+        end = reader.end_offsets([(world.out, 1)], committed=False)[world.out, 1]
+    hang(spark, world.bootstrap, world.out, 1)
+    return [Expected(Kind.HANGING_TRANSACTION, world.out, 1, end)]
+
+
 # Topics that are others now
 
 
@@ -156,7 +176,7 @@ def recreate(world: World, topic: str, partitions: int, config: dict[str, str] |
     while True:
         try:
             create_topics(world.bootstrap, {topic: partitions}, config)
-        except (KafkaException, RuntimeError):  # still being deleted
+        except DevkitError:  # still being deleted
             assert time.monotonic() < deadline, f"{topic} is not gone after {PATIENCE_S:g} s"
             time.sleep(0.1)
         else:
@@ -175,7 +195,22 @@ def _source_recreated(world: World, place: Partition) -> list[Expected]:
     assert producer.flush(PATIENCE_S) == 0
     for each in kin:
         set_offset(world, each, world.committed[each])
-    return [Expected(Kind.TOPIC_RECREATED, topic, number, None) for _, number in kin]
+    return [Expected(Kind.TOPIC_RECREATED, topic, 0, None)]
+
+
+def configure(world: World, topic: str, settings: dict[str, str]) -> None:
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in world.admin.incremental_alter_configs([resource]).values():
+        future.result(PATIENCE_S)
+
+
+def _source_compacted(world: World, place: Partition) -> list[Expected]:
+    """Whether anything was removed already cannot be known."""
+    configure(world, place[0], {"cleanup.policy": "compact"})
+    return [Expected(Kind.COMPACTED, place[0], 0, None)]
 
 
 def _reserve_topic(world: World, place: Partition) -> None:
@@ -192,5 +227,7 @@ SCENES = [
     Scene("group deleted", _group_deleted),
     Scene("source truncated", _truncated),
     Scene("open transaction", _open, lambda *_: None),
+    Scene("hanging transaction", _hanging, lambda *_: None),
     Scene("source recreated", _source_recreated, _reserve_topic),
+    Scene("source compacted", _source_compacted, _reserve_topic),
 ]

@@ -162,13 +162,9 @@ def _agenda(seed: int, rounds: int) -> Iterator[tuple[str, Callable[[Auditor, st
         return what, partial(mixed, seed=seed + nth, kinds=chosen, depth=depth, skip=skip, what=what)
 
     yield world("nothing planted", 0, [], Depth.CONTENT)
-    for number, kind in enumerate(kinds):
-        for depth in (Depth.RECORDS, Depth.CONTENT):
-            if depth in kind.depths:
-                yield world(f"{kind.name} alone", 10 * number, [kind], depth, 500 if kind in late else 0)
     for number in range(rounds):
-        skip = 32_700 if number % 3 == 2 else 0  # its records lie around a bucket's boundary
-        chosen = (kinds if skip else usual) * 2
+        skip = 32_700 if number % 2 else 0  # its records lie around a bucket's boundary
+        chosen = (kinds if skip else usual) * 4
         yield world(f"mixed {number}", 1000 + number, chosen, Depth.CONTENT, skip)
         at_records = [kind for kind in chosen if Depth.RECORDS in kind.depths]
         yield world(f"mixed {number}", 2000 + number, at_records, Depth.RECORDS, skip)
@@ -180,3 +176,6 @@ def _agenda(seed: int, rounds: int) -> Iterator[tuple[str, Callable[[Auditor, st
         yield f"{which.name}, mixed", partial(alone, seed=seed + 5000 + number, kinds=usual)
         if which.offsets_depth:
             yield which.name, partial(alone, seed=seed + 6000 + number, depth=Depth.OFFSETS)
+    for number, kind in enumerate(kinds):
+        depth = Depth.RECORDS if Depth.RECORDS in kind.depths else Depth.CONTENT
+        yield world(f"{kind.name} alone", 10 * number, [kind], depth, 500 if kind in late else 0)

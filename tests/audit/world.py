@@ -427,15 +427,15 @@ class World:
 
     # Writing
 
-    def write(self) -> None:
-        """Every transaction of the plan, in order, with aborted copies and foreign records among them."""
+    def write(self, begin: int = 0, end: int | None = None) -> None:
+        """The plan's transactions, in order, with aborted copies and foreign records among them; or those of [begin, end)."""
         producers = {worker: self._producer(worker) for worker in WORKERS}
         foreign = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
         group = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.loaded.spec.group})
         try:
             # A group without members takes offsets from a producer that has no membership: it stands for all the workers.
             metadata = group.consumer_group_metadata()
-            for number, transaction in enumerate(self.transactions):
+            for number, transaction in enumerate(self.transactions[begin:end]):
                 producer = producers[transaction.worker]
                 if transaction.aborted_before:
                     producer.begin_transaction()
@@ -499,9 +499,11 @@ class World:
 
 
 def topic_ids(bootstrap: str, topics: list[str]) -> dict[str, str]:
+    """In the form of Kafka's own tools: base64 for URLs, where librdkafka has the usual one."""
     admin = admin_client(bootstrap)  # held: a client that is collected cancels what it was asked
     found = admin.describe_topics(TopicCollection(topics))
-    return {topic: str(future.result(PATIENCE_S).topic_id) for topic, future in found.items()}
+    ids = {topic: str(future.result(PATIENCE_S).topic_id) for topic, future in found.items()}
+    return {topic: each.translate(str.maketrans("+/", "-_")) for topic, each in ids.items()}
 
 
 def _delivered(planned: Planned, error: KafkaError | None, message: Message) -> None:

@@ -1,0 +1,129 @@
+"""A share of `python -m tests.audit sensitivity`: defects of every kind are found with their exact place, and nothing else is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_batch.model import Depth, ExitCode, Kind
+from tests.audit.auditor import Auditor
+from tests.audit.planting import KINDS, Expected, found
+from tests.audit.scenes import SCENES, set_offset
+from tests.audit.sensitivity import mixed, scene
+from tests.audit.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SEED = 20261
+
+
+@pytest.fixture(scope="module")
+def auditor(spark: SparkSession) -> Auditor:
+    return Auditor(spark)
+
+
+def test_every_kind_mixed_in_one_world_is_found_at_depth_content(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """Two of each, in a group that began at offset 32,700 of its source: around a boundary of bitmaps."""
+    outcome = mixed(auditor, bootstrap, tmp_path, SEED, [*KINDS.values()] * 2, skip=32_700)
+    assert outcome.lines() == []
+    assert outcome.planted.total() == 2 * len(KINDS)
+
+
+def test_every_kind_that_shows_without_the_transform_is_found_at_depth_records(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    kinds = [kind for kind in KINDS.values() if Depth.RECORDS in kind.depths]
+    outcome = mixed(auditor, bootstrap, tmp_path, SEED + 1, kinds, depth=Depth.RECORDS, skip=100)
+    assert outcome.lines() == []
+
+
+def test_receipts_are_judged_at_depth_offsets(auditor: Auditor, bootstrap: str, tmp_path: Path) -> None:
+    kinds = [kind for kind in KINDS.values() if Depth.OFFSETS in kind.depths] * 3
+    outcome = mixed(auditor, bootstrap, tmp_path, SEED + 2, kinds, depth=Depth.OFFSETS)
+    assert outcome.lines() == []
+
+
+def test_a_double_and_a_loss_in_one_receipt_range_do_not_cancel(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """The same output topic and the same bucket of offsets: a count per window would balance."""
+    outcome = mixed(auditor, bootstrap, tmp_path, SEED + 3, [KINDS["doubled_and_missing"]], depth=Depth.RECORDS)
+    assert outcome.lines() == []
+    assert {each.kind for each in outcome.expected} == {Kind.MISSING, Kind.DUPLICATE}
+
+
+@pytest.mark.parametrize("which", SCENES, ids=lambda which: which.name)
+def test_a_spoilt_partition_is_told_beside_other_defects(
+    auditor: Auditor, bootstrap: str, tmp_path: Path, which: object
+) -> None:
+    kinds = [KINDS["missing_output"], KINDS["doubled_later"]]
+    outcome = scene(auditor, bootstrap, tmp_path, SEED + 4, which, kinds, depth=Depth.RECORDS)  # type: ignore[arg-type]
+    assert outcome.lines() == []
+
+
+# Increments
+
+
+def test_a_copy_that_comes_after_the_last_audit_is_a_duplicate(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """A zombie's late output: its source record was judged by the audit before, and stays judged; the copy is still one too many."""
+    world = World(bootstrap, tmp_path, Random(SEED + 10), records=600)
+    half = len(world.transactions) // 2
+    fate = next(f for f in world.transactions[0].parts[0].fates if len(f.outputs) == 1)
+    copy = fate.outputs[0].copy()
+    world.transactions[half].late.append(copy)
+    state = tmp_path / "state"
+
+    world.write(0, half)
+    first = auditor(world.path, state=state)
+    world.write(half)
+    second = auditor(world.path, state=state)
+
+    assert (first.exit_code, found(first.findings)) == (ExitCode.COMPLETE, [])
+    assert found(second.findings) == [Expected(Kind.DUPLICATE, *copy.place, source=fate.place)]
+
+
+def test_offsets_set_back_and_worked_off_again_between_two_audits(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """A hand resets the group, the workers do a range once more and go on: everything of it is there twice, and no offset looks strange."""
+    world = World(bootstrap, tmp_path, Random(SEED + 11), records=600)
+    half = len(world.transactions) // 2
+    again = world.transactions[half - 1]
+    copies = [planned.copy() for part in again.parts for planned in part.messages]
+    repeated = dataclasses.replace(again, sequence=1, incarnation="another", parts=again.parts)
+    state = tmp_path / "state"
+
+    world.write(0, half)
+    first = auditor(world.path, state=state)
+    originals = [planned for part in again.parts for planned in part.messages]
+    for part in again.parts:
+        set_offset(world, part.place, part.from_)
+    for part, old in zip(again.parts, [list(p.messages) for p in again.parts], strict=True):
+        part.messages = [copies[originals.index(planned)] for planned in old]
+    world.transactions.insert(half, repeated)
+    world.write(half)
+    second = auditor(world.path, state=state)
+
+    source_of = {id(planned): fate.place for fate in world.fates.values() for planned in _planned(fate)}
+    doubles = [
+        Expected(Kind.DUPLICATE, *copy.place, source=source_of[id(original)])
+        for copy, original in zip(copies, originals, strict=True)
+    ]
+    overlaps = [Expected(Kind.RECEIPT_OVERLAP, *part.place, part.from_, part.to) for part in again.parts]
+    assert (first.exit_code, found(first.findings)) == (ExitCode.COMPLETE, [])
+    assert Counter(found(second.findings)) == Counter(doubles + overlaps)
+
+
+def _planned(fate: object) -> list[object]:
+    return [*fate.outputs, *([fate.letter] if fate.letter else [])]  # type: ignore[attr-defined]

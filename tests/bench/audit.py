@@ -1,0 +1,276 @@
+"""What an audit costs: `python -m tests.bench.audit`. Prints ratios.
+
+1. Depth records against a bare `count()` of the same topics, in one Spark session, in turn.
+2. Depth offsets over topics that grow while the number of receipts stays the same.
+3. Memory: JVM and Python workers while the topics grow, each audit in a process of its own with the same heap.
+
+The topics are made here: a copy with lineage (`steps: []`), receipts as a worker leaves them. Each measurement begins at the first offset.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import orjson
+import typer
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from devkit import Cluster
+from spark_batch.model import Depth, Range
+from spark_batch.session import spark_session
+from spark_batch.topics import read_topic
+from tests.audit.auditor import Auditor
+from tests.audit.world import topic_ids
+from tests.support.broker import create_topics, unique
+from transforms.loading import load_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark_batch.model import Judgement
+
+PARTITIONS = 4
+RECEIPTS = 400
+HEAP = "1g"
+_EPOCH_MS = 1_760_000_000_000
+_PATIENCE_S = 120.0
+_CHUNK = 100_000
+
+app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+
+
+class Lot:
+    """Topics of a copying pipeline that can grow; per source partition as many records in each."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.bootstrap, self.name = bootstrap, unique("bench")
+        self.path = folder / f"{self.name}.yaml"
+        self.path.write_text(
+            f"name: {self.name}\nsource: {{topics: [{self.name}.in]}}\nsink: {{topic: {self.name}.out}}\nsteps: []\n"
+            f'kafka: {{bootstrap.servers: "{bootstrap}"}}\n'
+        )
+        self._digest = load_pipeline(self.path).transform.digest
+        topics = {"in": PARTITIONS, "out": PARTITIONS}
+        create_topics(bootstrap, {f"{self.name}.{topic}": n for topic, n in topics.items()})
+        self._id = topic_ids(bootstrap, [f"{self.name}.in"])[f"{self.name}.in"]
+        self._receipts = f"{self.name}.receipts"
+        self.records = 0
+        create_topics(bootstrap, {f"{self.name}.dead-letters": 1, self._receipts: 1})
+
+    def grow(self, records: int, receipts: int = RECEIPTS) -> None:
+        """Up to `records`; the new ones, over all partitions, in so many receipts."""
+        low, high = self.records // PARTITIONS, records // PARTITIONS
+        with ProcessPoolExecutor(2) as pool:
+            list(
+                pool.map(
+                    _load, *zip(*((self.bootstrap, self.name, n, low, high) for n in range(PARTITIONS)), strict=True)
+                )
+            )
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.name})
+        group = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.name})
+        producer.init_transactions(_PATIENCE_S)
+        producer.begin_transaction()
+        borders = [low + (high - low) * n // receipts for n in range(receipts + 1)]
+        incarnation = unique("i")
+        for sequence, (start, end) in enumerate(itertools.pairwise(borders), 1):
+            producer.produce(self._receipts, self._receipt(incarnation, sequence, start, end), self.name)
+        offsets = [TopicPartition(f"{self.name}.in", n, high) for n in range(PARTITIONS)]
+        producer.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), _PATIENCE_S)
+        producer.commit_transaction(_PATIENCE_S)
+        group.close()
+        self.records = records
+
+    def _receipt(self, incarnation: str, sequence: int, start: int, end: int) -> bytes:
+        entry = {"topic": f"{self.name}.in", "topic_id": self._id, "from": start, "to": end, "read": end - start}
+        entry |= {"filtered": 0, "dead_lettered": 0, "written": {f"{self.name}.out": end - start}}
+        head = {"schema": 1, "pipeline": self.name, "transactional_id": f"{self.name}-one", "incarnation": incarnation}
+        rest = {"sequence": sequence, "transform": self._digest, "worker": "0", "time_ms": _EPOCH_MS + 7_200_000}
+        return orjson.dumps({**head, **rest, "partitions": [{**entry, "partition": n} for n in range(PARTITIONS)]})
+
+
+def _load(bootstrap: str, name: str, partition: int, low: int, high: int) -> None:
+    """Offsets [low, high) of one partition of source and output."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 2 * _CHUNK + 1,
+        }
+    )
+    source, out, header = f"{name}.in", f"{name}.out", f"{name}.in/{partition}/"
+    for start in range(low, high, _CHUNK):
+        for offset in range(start, min(start + _CHUNK, high)):
+            value, key = b'{"id":%d,"amount":12.5,"user":"u%d"}' % (offset, offset % 5000), b"u%d" % (offset % 5000)
+            time_ms = _EPOCH_MS + offset
+            producer.produce(source, value, key, partition, None, None, time_ms)
+            headers: Any = [("reckon.source", f"{header}{offset}/0")]
+            producer.produce(out, value, key, partition, None, None, time_ms, headers)
+        assert producer.flush(_PATIENCE_S) == 0
+
+
+def count_all(auditor: Auditor, lot: Lot) -> int:
+    """A bare count of source, outputs, dead letters and receipts, with the fetch sizes of the audit."""
+    from spark_batch.kafka_admin import KafkaAdmin  # noqa: PLC0415 - py4j comes with Spark
+
+    options = {"bootstrap.servers": lot.bootstrap}
+    names = {"in": PARTITIONS, "out": PARTITIONS, "dead-letters": 1, "receipts": 1}
+    partitions = [(f"{lot.name}.{name}", n) for name, count in names.items() for n in range(count)]
+    with KafkaAdmin(auditor.spark, options) as admin:
+        ends = admin.ends(partitions, committed=True)
+    ranges = {partition: Range(0, end) for partition, end in ends.items()}
+    return read_topic(auditor.spark, options, ranges).count()
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.monotonic()
+    result = work()
+    return time.monotonic() - began, result
+
+
+def _complete(judgement: Judgement) -> None:
+    assert judgement.exit_code == 0, (
+        f"an audit of sound topics ended with {judgement.exit_code}: {judgement.findings[:3]}"
+    )
+
+
+class _Watch:
+    """The most memory that this process's JVM, and all its Python workers together, had resident; a context manager."""
+
+    def __init__(self) -> None:
+        self.jvm_mb = self.python_mb = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.2):
+            jvm = python = 0
+            for pid in _descendants(os.getpid()):
+                name, rss_mb = _memory(pid)
+                if name == "java":
+                    jvm += rss_mb
+                elif name.startswith("python"):
+                    python += rss_mb
+            self.jvm_mb, self.python_mb = max(self.jvm_mb, jvm), max(self.python_mb, python)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+        found += children
+        for child in children:
+            found += _descendants(child)
+    return found
+
+
+def _memory(pid: int) -> tuple[str, int]:
+    """(name, MiB resident); shared pages of forked Python workers are counted in each of them."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    except OSError:
+        return "", 0
+    return lines.get("Name", "").strip(), int(lines.get("VmRSS", "0 kB").split()[0]) // 1024
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    records: Annotated[int, typer.Option(min=100_000, help="Source records for the ratios.")] = 2_000_000,
+    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    memory: Annotated[str, typer.Option(help="Source records, in millions, for the memory.")] = "1,5,20",
+) -> None:
+    """All three; an empty list leaves out the memory."""
+    if context.invoked_subcommand:
+        return
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reckon-bench-audit-")))
+        bootstrap = os.environ.get("RECKON_TEST_BOOTSTRAP") or stack.enter_context(Cluster(heap_mb=1024)).bootstrap
+        _ratios(bootstrap, folder, records, rounds)
+        sizes = [float(size) for size in memory.split(",") if size]
+        if sizes:
+            _memories(bootstrap, folder, sizes)
+
+
+def _ratios(bootstrap: str, folder: Path, records: int, rounds: int) -> None:
+    spark = spark_session("local[2]")
+    auditor = Auditor(spark)
+    small, large = Lot(bootstrap, folder), Lot(bootstrap, folder)
+    small.grow(records // 4)
+    large.grow(records)
+    print(f"{records:,} source records, as many outputs, {RECEIPTS} receipts; two cores", flush=True)
+    _complete(auditor(small.path, Depth.RECORDS))  # warm: classes, generated code, Python workers
+    count_all(auditor, small)
+    counts, audits, offsets_small, offsets_large = [], [], [], []
+    for _ in range(rounds):
+        took, read = _timed(lambda: count_all(auditor, large))
+        counts.append(took)
+        took, judgement = _timed(lambda: auditor(large.path, Depth.RECORDS))
+        audits.append(took)
+        _complete(judgement)
+        assert sum(judgement.totals.values()) == records
+        offsets_small.append(_timed(lambda: auditor(small.path, Depth.OFFSETS))[0])
+        offsets_large.append(_timed(lambda: auditor(large.path, Depth.OFFSETS))[0])
+        print(f"  count {counts[-1]:.1f} s, records {audits[-1]:.1f} s, offsets {offsets_large[-1]:.1f} s", flush=True)
+    count, audit = statistics.median(counts), statistics.median(audits)
+    print(f"count():       {read / count:10,.0f} records/s")
+    print(f"depth records: {read / audit:10,.0f} records/s, {count / audit:.2f} of count() (wanted: 0.5)")
+    one, two = statistics.median(offsets_small), statistics.median(offsets_large)
+    print(
+        f"depth offsets: {one:.2f} s over {records // 4:,} records, {two:.2f} s over {records:,}: {two / one:.2f} times"
+    )
+    spark.stop()
+
+
+def _memories(bootstrap: str, folder: Path, millions: list[float]) -> None:
+    lot, rows = Lot(bootstrap, folder), []
+    for size in sorted(millions):
+        took, _ = _timed(lambda size=size: lot.grow(round(size * 1_000_000)))  # type: ignore[misc]
+        print(f"  loaded {size:g} M in {took:.0f} s", flush=True)
+        command = [sys.executable, "-m", "tests.bench.audit", "measure", str(lot.path)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        rows.append((size, json.loads(told)))
+        print(f"  {size:5g} M records: {rows[-1][1]}", flush=True)
+    first, last = rows[0], rows[-1]
+    for part in ("jvm_mb", "python_mb"):
+        print(f"{part}: {last[1][part] / first[1][part]:.2f} times, for {last[0] / first[0]:g} times the records")
+
+
+@app.command()
+def measure(pipeline: Path) -> None:
+    """One audit at depth records in this process, with a heap of HEAP; its time and memory as JSON."""
+    spark = spark_session("local[2]", {"spark.driver.memory": HEAP})
+    auditor = Auditor(spark)
+    with _Watch() as watch:
+        took, judgement = _timed(lambda: auditor(pipeline, Depth.RECORDS))
+    _complete(judgement)
+    print(json.dumps({"took_s": round(took, 1), "jvm_mb": watch.jvm_mb, "python_mb": watch.python_mb, "heap": HEAP}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    app()
