@@ -316,7 +316,7 @@ def _runs(loaded: LoadedPipeline) -> str | None:
 def _schema(text: bytes, validator: jsonschema_rs.Draft202012Validator) -> str | None:
     """What loads, the editor does not mark; as far as both read the same YAML: it has other rules for numbers and for dates."""
     try:
-        data = yaml.load(text, _Texts)
+        data = plain_yaml.load(text)
     except yaml.YAMLError:
         return None
     problem = next(iter(validator.iter_errors(data)), None)

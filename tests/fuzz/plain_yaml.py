@@ -17,4 +17,4 @@ class _Texts(yaml.SafeLoader):
 
 
 def load(text: str | bytes) -> Any:
-    return yaml.load(text, _Texts)  # noqa: S506 - a SafeLoader
+    return yaml.load(text, _Texts)

@@ -29,6 +29,7 @@ FOUND = [
     ("lists in lists", b'{"a":["a"]}'),
     ("metadata", DEEP),
     ("step validate", DEEP),
+    ("step mask", b'{"card":%s}' % DEEP),
 ]
 
 
@@ -36,7 +37,7 @@ FOUND = [
 def test_found(name: str, value: bytes) -> None:
     """The record is an output, filtered, or a dead letter that says why."""
     [target] = [target for target in targets() if target.name == name]
-    record = Sample(value, b"k1")
+    record = Sample(value, b'{"a":1}')
     assert complaints(target, [record], run(target, [record])) == []
 
 
