@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.unit.transforms.cel.evaluate import evaluate, same
 from transforms.cel.values import Uint
@@ -328,59 +325,3 @@ def test_this_is_a_copy() -> None:
     found = evaluate("this", record)
     assert record == found
     assert record is not found
-
-
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 3)
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats()
-    | st.sampled_from(["", "a", "3"])
-)
-JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
-)
-BINARY = st.sampled_from(["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||"])
-
-
-@st.composite
-def expressions(draw: st.DrawFn, depth: int = 3) -> str:
-    if depth == 0 or draw(st.integers(0, 3)) == 0:
-        leaves = [
-            "a",
-            "b",
-            "this",
-            "c.a",
-            "c['b']",
-            "d[0]",
-            "1",
-            "0",
-            "2.5",
-            "0.0",
-            "'a'",
-            "true",
-            "null",
-            "7u",
-            "-1",
-            "['a', 'b']",
-        ]
-        return draw(st.sampled_from([*leaves, "{'a': 1}", "9223372036854775807", "has(c.a)"]))
-    part = expressions(depth - 1)
-    kind = draw(st.integers(0, 5))
-    if kind <= 2:
-        return f"({draw(part)} {draw(BINARY)} {draw(part)})"
-    if kind == 3:
-        return f"({draw(part)} ? {draw(part)} : {draw(part)})"
-    if kind == 4:
-        method = draw(st.sampled_from(["contains", "startsWith", "endsWith"]))
-        return f"({draw(part)}).{method}({draw(part)})"
-    return draw(st.sampled_from(["!", "-", "int", "double", "string", "size", "bool", "uint"])) + f"({draw(part)})"
-
-
-@given(expressions(), st.fixed_dictionaries({}, optional={"a": JSON, "b": JSON, "c": JSON, "d": JSON}))
-@settings(max_examples=400, deadline=None)
-def test_fast_and_folded_forms_agree_with_the_exact_one(text: str, record: dict[str, Any]) -> None:
-    """Whatever the expression and the record: same value or same error from all forms, and never another exception."""
-    with contextlib.suppress(CelError):
-        evaluate(text, record)
