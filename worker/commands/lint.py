@@ -38,7 +38,9 @@ def lint(
         for finding in findings:
             typer.echo(_github(finding) if form is Format.GITHUB else str(finding))
     errors = sum(finding.severity == "error" for finding in findings)
-    typer.echo(f"{len(paths)} files: {errors} errors, {len(findings) - errors} warnings", err=True)
+    counts = [(len(paths), "file"), (errors, "error"), (len(findings) - errors, "warning")]
+    told = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts]
+    typer.echo(f"{told[0]}: {told[1]}, {told[2]}", err=True)
     if any(finding.rule == "unreadable" for finding in findings):
         raise typer.Exit(UNUSABLE)
     raise typer.Exit(FINDINGS if errors else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ from worker.commands.try_ import BUDGET_MS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from transforms.records import Result, SourceRecord, Transform
+
 
 def pipeline_tests(
     files: Annotated[list[Path], typer.Argument(help="Pipeline files, or directories with them.")],
@@ -39,8 +42,7 @@ def pipeline_tests(
             tests = load_tests(pipeline)
         except PipelineError as error:
             stop(str(error))
-        with TimeBudget(pipeline.transform, BUDGET_MS) as budget:
-            outcomes[pipeline.path] = run_tests(pipeline.spec, tests, budget.run)
+        outcomes[pipeline.path] = run_tests(pipeline.spec, tests, partial(_run, pipeline.transform))
         _report(console, pipeline, tests, outcomes[pipeline.path])
     failed = sum(bool(outcome.differences) for suite in outcomes.values() for outcome in suite)
     total = sum(map(len, outcomes.values()))
@@ -53,6 +55,12 @@ def pipeline_tests(
         except OSError as error:
             stop(f"{junit}: cannot write the file: {error.strerror}")
     raise typer.Exit(FINDINGS if failed else 0)
+
+
+def _run(transform: Transform, records: Sequence[SourceRecord]) -> Result:
+    """As the worker runs it: a record that takes too long is a dead letter."""
+    with TimeBudget(transform, BUDGET_MS) as budget:
+        return budget.run(records)
 
 
 def _report(
@@ -69,7 +77,7 @@ def _report(
         console.print(Text(f"{pipeline.path}: no tests", "yellow"))
         return
     records = [record for placed in tests for record in samples(pipeline.spec, placed.test.records)]
-    points = coverage(pipeline.spec, records)
+    points = coverage(pipeline.spec, records, _run)
     passed = sum(not outcome.differences for outcome in outcomes)
     console.print(Text(f"{pipeline.path}: {passed} of {len(tests)} passed; reached {_reached(points)}"))
     for point in points:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
+from transforms import wording
 from transforms.samples import Sample, shown
 from transforms.test_runner import samples
 from transforms.yaml_tests import TestInput
@@ -20,6 +21,8 @@ from worker.commands.common import loaded, stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pydantic_core import ErrorDetails
 
     from transforms.records import Result
     from transforms.spec import Pipeline
@@ -71,11 +74,18 @@ def _records(spec: Pipeline, lines: Iterable[bytes], *, envelope: bool) -> Itera
         try:
             entry = TestInput.model_validate(json.loads(text))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors())
+            wrong = "; ".join(map(_wrong, error.errors(include_url=False)))
             stop(f"standard input, line {number + 1}: not an envelope: {wrong}")
         except ValueError as error:
             stop(f"standard input, line {number + 1}: not JSON, expected an envelope: {error}")
         yield samples(spec, [entry.model_copy(update={"offset": number if entry.offset is None else entry.offset})])[0]
+
+
+def _wrong(error: ErrorDetails) -> str:
+    place = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return wording.unknown(place, TestInput.model_fields)
+    return f"{place}: {wording.message(error)}" if place else wording.message(error)
 
 
 def _lines(number: int, result: Result) -> Iterator[Text]:
