@@ -150,7 +150,7 @@ def _formats(data: dict[str, Any]) -> Iterator[Broken]:
                 path,
                 f"{what} has the format {form}, but the value is an object, expected a step `value` that makes text",
             )
-        if this == "bytes" and form == "json":
+        if this == "bytes" and form == "json" and not isinstance(_get(data, "source", "format"), dict):
             yield Broken(
                 path,
                 f"{what} has the format json, which cannot hold the bytes of the source, expected the format bytes",

@@ -115,15 +115,17 @@ class Code:
     # Expressions
 
     def compile(self, text: str, wanted: Wanted) -> Expression:
+        if not self.object:
+            # In line, expressions take it that `r` is a dict of JSON. Where it may be text or bytes, only the exact operations ask.
+            expression = compile_expression(text, "any" if wanted == "json" else wanted, self.constants)
+            exact = f"storable({expression.exact})" if wanted == "json" else expression.exact
+            return replace(expression, fast=exact, exact=exact)
         try:
-            types = self.types if self.object else {}
-            expression = compile_expression(text, wanted, self.constants, types=types)
+            return compile_expression(text, wanted, self.constants, types=self.types)
         except CelSyntaxError:
-            # Only what types tell can be wrong now. It is wrong for every record then, but each has its dead letter, and
-            # before all, the place in the file is for the linter to know.
-            expression = compile_expression(text, wanted, self.constants)
-        # In line, expressions take it that `r` is a dict. Where it may be text, only the exact operations ask.
-        return expression if self.object else replace(expression, fast=expression.exact)
+            # Only what types tell can be wrong: the text was checked with the file. Then it is wrong for every record, and each
+            # has its dead letter; the place in the file is for the linter to know.
+            return compile_expression(text, wanted, self.constants)
 
     def need_object(self, step: str) -> None:
         """Lines that make sure that `r` is a dict, where it is not known yet."""

@@ -75,16 +75,17 @@ def put(record: dict[str, Any], names: tuple[str, ...], value: Any) -> None:
 
 def remove(record: dict[str, Any], names: tuple[str, ...]) -> None:
     """Removes a field, if it is there."""
-    if len(names) > 1 and names[-1] not in (look(record, names[:-1]) or ()):
+    holder = look(record, names[:-1])
+    if type(holder) is not dict or names[-1] not in holder:
         return
     for name in names[:-1]:
         record[name] = record = record[name].copy()
-    record.pop(names[-1], None)
+    del record[names[-1]]
 
 
 def take(record: dict[str, Any], names: tuple[str, ...]) -> Any:
     """Removes a field and returns its value. Raises `MissingField`."""
-    holder = look(record, names[:-1]) if len(names) > 1 else record
+    holder = look(record, names[:-1])
     if type(holder) is not dict or names[-1] not in holder:
         raise MissingField(f"no such field: {quoted(names)}")
     value = holder[names[-1]]
