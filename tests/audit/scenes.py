@@ -92,6 +92,7 @@ def _forward(world: World, place: Partition) -> list[Expected]:
     passed = left[: len(left) // 2]
     to = passed[-1].place[2] + 1
     set_offset(world, place, to)
+    world.fates |= {fate.place: fate for fate in passed}
     lost = [Expected(Kind.MISSING, *fate.place) for fate in passed if not fate.filtered]
     return [Expected(Kind.RECEIPT_MISSING, *place, claimed, to), *lost]
 

@@ -92,21 +92,25 @@ def scene(
     bootstrap: str,
     folder: Path,
     seed: int,
-    which: Scene,
+    which: Sequence[Scene],
     kinds: Sequence[PlantKind] = (),
     *,
     depth: Depth = Depth.CONTENT,
 ) -> Outcome:
-    """A world with a defect of a whole partition or topic, and others elsewhere in it."""
+    """A world with defects of whole partitions or topics, each of another one, and others elsewhere in it."""
     world = World(bootstrap, folder, Random(seed), records=1500 + RECORDS_PER_PLANT * len(kinds))
-    place = world.dice.choice(world.sources)
-    which.before(world, place)
+    names = [each.name for each in which]
+    places = []
+    for each in which:
+        places.append(world.dice.choice(world.intact))
+        each.before(world, places[-1])
     planted = sow(world, kinds)
     world.write()
     try:
-        expected = which.after(world, place) + expected_at(depth, planted)
-        names = Counter([which.name, *(kind.name for kind in kinds)])
-        return judged(auditor, world, f"{which.name}, seed {seed}", depth, names, expected)
+        expected = [found for each, place in zip(which, places, strict=True) for found in each.after(world, place)]
+        expected += expected_at(depth, planted)
+        every = Counter([*names, *(kind.name for kind in kinds)])
+        return judged(auditor, world, f"{', '.join(names)}, seed {seed}", depth, every, expected)
     finally:
         end_open_transactions()
 
@@ -171,7 +175,7 @@ def _agenda(seed: int, rounds: int) -> Iterator[tuple[str, Callable[[Auditor, st
     receipts = [kind for kind in usual if Depth.OFFSETS in kind.depths]
     yield world("mixed receipts", 3000, receipts * 8, Depth.OFFSETS)
     for number, which in enumerate(SCENES):
-        alone = partial(scene, which=which)
+        alone = partial(scene, which=[which])
         yield which.name, partial(alone, seed=seed + 4000 + number)
         yield f"{which.name}, mixed", partial(alone, seed=seed + 5000 + number, kinds=usual)
         if which.offsets_depth:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devkit.reader import read
 from spark_batch.model import Depth, ExitCode, Kind
 from tests.audit.auditor import Auditor
-from tests.audit.planting import KINDS, Expected, found
+from tests.audit.planting import KINDS, Expected, expected_at, found, sow
 from tests.audit.scenes import SCENES, set_offset
-from tests.audit.sensitivity import mixed, scene
+from tests.audit.sensitivity import judged, mixed, scene
 from tests.audit.world import World
 
 if TYPE_CHECKING:
@@ -56,17 +57,43 @@ def test_a_double_and_a_loss_in_one_receipt_range_do_not_cancel(
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
     """The same output topic and the same bucket of offsets: a count per window would balance."""
-    outcome = mixed(auditor, bootstrap, tmp_path, SEED + 3, [KINDS["doubled_and_missing"]], depth=Depth.RECORDS)
+    world = World(bootstrap, tmp_path, Random(SEED + 3), records=600, window=30)
+    planted = sow(world, [KINDS["doubled_and_missing"]])
+    world.write()
+    outcome = judged(auditor, world, "both", Depth.RECORDS, Counter(), expected_at(Depth.RECORDS, planted))
     assert outcome.lines() == []
     assert {each.kind for each in outcome.expected} == {Kind.MISSING, Kind.DUPLICATE}
+    claimed = sum((part.written for part in world.parts()), Counter[str]())
+    stored = Counter(r.topic for r in read(bootstrap, world.sinks) if "reckon.source" in dict(r.headers))
+    assert claimed == stored, "totals must not show it, else this shows nothing"
 
 
-@pytest.mark.parametrize("which", SCENES, ids=lambda which: which.name)
-def test_a_spoilt_partition_is_told_beside_other_defects(
-    auditor: Auditor, bootstrap: str, tmp_path: Path, which: object
+def test_partitions_whose_offsets_were_set_by_hand_and_a_truncated_one_are_told_beside_other_defects(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
+    """A11, A8: each in a partition of its own of one pipeline, in which outputs are missing and doubled besides."""
+    names = ["set back to a boundary", "set back into a receipt", "set forward", "beyond the end", "truncated"]
+    which = [each for name in names for each in SCENES if name in each.name]
     kinds = [KINDS["missing_output"], KINDS["doubled_later"]]
-    outcome = scene(auditor, bootstrap, tmp_path, SEED + 4, which, kinds, depth=Depth.RECORDS)  # type: ignore[arg-type]
+    outcome = scene(auditor, bootstrap, tmp_path, SEED + 4, which, kinds, depth=Depth.RECORDS)
+    assert outcome.lines() == []
+
+
+def test_topics_that_are_compacted_or_were_recreated_are_told_and_not_judged(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """A7, A10: with a transaction that is still open besides."""
+    which = [each for each in SCENES if each.name in ("source compacted", "source recreated", "open transaction")]
+    outcome = scene(auditor, bootstrap, tmp_path, SEED + 5, which, depth=Depth.RECORDS)
+    assert outcome.lines() == []
+
+
+def test_a_deleted_group_is_told_from_a_pipeline_that_has_not_begun(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """A11: its receipts are there."""
+    (which,) = (each for each in SCENES if each.name == "group deleted")
+    outcome = scene(auditor, bootstrap, tmp_path, SEED + 6, [which], depth=Depth.OFFSETS)
     assert outcome.lines() == []
 
 

@@ -1,0 +1,81 @@
+"""A share of `python -m tests.audit specificity`: audits of a running pipeline find nothing; a broken audit would."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import spark_batch.audit
+import spark_batch.content
+import spark_batch.receipts
+import spark_batch.records
+from spark_batch.cut import take_cut
+from spark_batch.model import Depth, ExitCode, Kind
+from spark_batch.topics import read_topic
+from tests.audit import specificity
+from tests.audit.auditor import Auditor
+from tests.audit.turmoil import Turmoil
+from tests.audit.world import World
+from tests.support.pipelines import await_true
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from spark_batch.kafka_admin import KafkaAdmin
+    from spark_batch.model import Cut
+
+SEED = 20262
+
+
+@pytest.fixture(scope="module")
+def auditor(spark: SparkSession) -> Auditor:
+    return Auditor(spark)
+
+
+def test_a_running_pipeline_is_complete_at_every_look(auditor: Auditor, bootstrap: str, tmp_path: Path) -> None:
+    """Aborts, unknown outcomes, a kill and rebalances take place meanwhile; every depth, from the beginning and on from the last look."""
+    report = specificity.run(auditor, bootstrap, tmp_path, SEED, audits=6, rate=200, change_s=2.0)
+    assert (report.alarms, report.problems) == ([], []), report.line()
+    took_place = report.turns
+    assert min(took_place.aborts, took_place.kills, took_place.rebalances) > 0, report.line()
+    assert report.moved >= 3, report.line()
+
+
+def test_a_cut_that_looks_at_outputs_before_c_raises_false_alarms(
+    auditor: Auditor, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the test above: the order of A1 is what keeps it quiet."""
+    with Turmoil(bootstrap, tmp_path, SEED + 1, rate=200) as turmoil:
+
+        def wrong(admin: KafkaAdmin, *rest: Any) -> Cut:
+            early = take_cut(admin, *rest)
+            await_true(lambda: sum(turmoil.scene.committed().values()) > sum(early.committed.values()), "it goes on")
+            return dataclasses.replace(take_cut(admin, *rest), outputs=early.outputs)
+
+        monkeypatch.setattr(spark_batch.audit, "take_cut", wrong)
+        judgement = auditor(turmoil.scene.path, Depth.RECORDS, wait_s=20)
+    assert judgement.exit_code is ExitCode.FINDINGS
+    assert {Kind.RECEIPT_MISSING, Kind.MISSING} <= {finding.kind for finding in judgement.findings}
+
+
+def test_outputs_read_uncommitted_raise_false_alarms(
+    auditor: Auditor, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the worlds: they hold aborted copies, which a reader of everything takes for duplicates (A4)."""
+    world = World(bootstrap, tmp_path, Random(SEED + 2), records=400)
+    world.write()
+    assert auditor(world.path).exit_code is ExitCode.COMPLETE
+
+    def careless(spark: Any, kafka: Any, ranges: Any, isolation: Any = None, **rest: Any) -> Any:
+        return read_topic(spark, kafka, ranges, "read_uncommitted", **rest)
+
+    for module in (spark_batch.records, spark_batch.content, spark_batch.receipts):
+        monkeypatch.setattr(module, "read_topic", careless)
+    judgement = auditor(world.path)
+    assert judgement.exit_code is ExitCode.FINDINGS
+    assert Kind.DUPLICATE in {finding.kind for finding in judgement.findings}
