@@ -13,7 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.bitmaps import SHIFT
@@ -307,7 +307,7 @@ def _by_offset(table: pa.Table) -> dict[int, tuple[Expected | None, list[Stored]
     for what, offset, *fields in zip(*(rows[name].to_pylist() for name in names), strict=True):
         stored = Stored(*fields)
         side = (must if what == _EXPECTED else found).setdefault(offset, ([], []))
-        if stored.index != _NOTHING:
+        if stored.nth != _NOTHING:
             side[stored.topic == DEAD_LETTERS].append(stored)
     every = {}
     for offset in sorted(must.keys() | found.keys()):

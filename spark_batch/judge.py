@@ -133,7 +133,7 @@ def _plan(context: Context, tiled: DataFrame, work: _Work) -> tuple[Plan, Aside]
     known = {finding.topic for finding in work.findings if finding.kind is Kind.TOPIC_RECREATED}
     for row in rows:
         if row["kind"] == Kind.TOPIC_RECREATED and row["topic"] not in known:
-            where = row["topic"], row["partition"]
+            where: Partition = (row["topic"], row["partition"])
             work.findings.append(Finding(Kind.TOPIC_RECREATED, *where, None, detail=row["detail"]))
     doubts = {(row["topic"], row["partition"]): row["detail"] for row in rows if row["kind"] == Kind.OFFSETS_UNKNOWN}
     unknown = set(context.unknown)
@@ -290,8 +290,8 @@ def _judge_topics(
                 work.count(plan.sources[row["source"]], row["start"], verdict, records)
         elif row["what"] == "other":
             detail = "another transform wrote these outputs: which ones they must be is not known"
-            where = plan.sources[row["source"]]
-            work.findings.append(Finding(Kind.OTHER_TRANSFORM, *where, row["start"], row["end"], detail=detail))
+            source: Partition = plan.sources[row["source"]]
+            work.findings.append(Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=detail))
     ranges = Ranges(
         {
             number: [(row["start"], row["end"]) for row in rows if row["what"] == "range" and row["source"] == number]

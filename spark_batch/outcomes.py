@@ -23,7 +23,8 @@ _PART = 16
 class Stored(NamedTuple):
     """An output or a dead letter, expected or found."""
 
-    index: int
+    nth: int
+    """Its index among the outputs of its source record."""
     topic: int
     """Number of an output topic, or plan.DEAD_LETTERS."""
     partition: int
@@ -43,6 +44,8 @@ class Expected(NamedTuple):
     letter: Stored | None = None
 
 
+NOTHING = Expected()
+
 Fault: TypeAlias = "tuple[Kind, Stored | None, str]"
 """(kind, the output that is at fault or None for the source record, detail)."""
 
@@ -52,7 +55,7 @@ class Outcome:
     verdict: Verdict | None = None
     """None: there is no such source record."""
     faults: list[Fault] = field(default_factory=list)
-    became: Expected = Expected()
+    became: Expected = NOTHING
     """What the figures of a right receipt would count: as expected, or the dead letter that took its place."""
 
 
@@ -96,9 +99,9 @@ def _by_number(outputs: Sequence[Stored], letters: Sequence[Stored]) -> Outcome:
     outcome = Outcome(Verdict.UNVERIFIABLE, became=Expected(outputs, letters[0] if letters else None))
     seen = set()
     for each in sorted(outputs):
-        if each.index in seen:
+        if each.nth in seen:
             outcome.faults.append((Kind.DUPLICATE, each, "there is another one of the same source record and index"))
-        seen.add(each.index)
+        seen.add(each.nth)
     for each in letters[1:]:
         outcome.faults.append((Kind.DUPLICATE, each, "a second dead letter"))
     if outputs and letters:
@@ -140,10 +143,10 @@ def _alive(
         return _settled(outcome)
     slots: dict[int, list[Stored]] = {}
     for each in sorted(outputs):
-        slots.setdefault(each.index, []).append(each)
+        slots.setdefault(each.nth, []).append(each)
     lacking = []
     for wanted in expected.outputs:
-        found = slots.pop(wanted.index, [])
+        found = slots.pop(wanted.nth, [])
         if not found:
             lacking.append(wanted)
             continue
@@ -192,7 +195,7 @@ def _differences(wanted: Stored, found: Stored) -> list[str]:
 def _lacking(outcome: Outcome, lacking: Sequence[Stored], unsure: Mapping[int, Verdict]) -> Outcome:
     lost = [each for each in lacking if each.topic not in unsure]
     if lost:
-        what = ", ".join("its dead letter" if each.topic == DEAD_LETTERS else f"output {each.index}" for each in lost)
+        what = ", ".join("its dead letter" if each.topic == DEAD_LETTERS else f"output {each.nth}" for each in lost)
         outcome.faults.append((Kind.MISSING, None, f"{what} is not there"))
     _settled(outcome)
     if lacking and not outcome.faults:

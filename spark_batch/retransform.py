@@ -19,7 +19,7 @@ from spark_batch.plan import DEAD_LETTERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     from transforms.loading import LoadedPipeline
     from transforms.records import HeaderList, Transform

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from spark_batch.bitmaps import SHIFT, SIZE, Seen, pack
 from spark_batch.lineage import parse

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,7 +118,7 @@ def tile(claims: Claims, bounds: Bounds) -> tuple[Tiles, list[RangeFinding]]:
     findings = list(_overlaps(start, end, reach))
     rows: list[tuple[Tile, int, int, int]] = []
     at, before = bounds.begin, -1
-    for first, after in zip(chain_starts, np.append(chain_starts[1:], len(order)), strict=True):
+    for first, after in pairwise([*chain_starts.tolist(), len(order)]):
         low, high = int(start[first]), int(reach[after - 1])
         if low > at:
             rows.append(_gap(at, low, before, claims, bounds))

@@ -32,7 +32,8 @@ class Slot(NamedTuple):
 
     topic: int
     """Number of an output topic, DEAD_LETTERS or SOURCE."""
-    index: int
+    nth: int
+    """Index among the outputs of one source record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ def find(seen: Mapping[Slot, tuple[Mask, Mask]], pieces: Pieces, topics: int) ->
             continue
         figures[:, FIXED + slot.topic] += count(once)
         suspect |= twice
-        if slot.index in by_index:
-            suspect |= by_index[slot.index] & once  # the same output in two topics
-        by_index[slot.index] = by_index.get(slot.index, nothing) | once
+        if slot.nth in by_index:
+            suspect |= by_index[slot.nth] & once  # the same output in two topics
+        by_index[slot.nth] = by_index.get(slot.nth, nothing) | once
         some |= once
     for index, mask in by_index.items():
         if index:
@@ -139,12 +140,16 @@ def balance(pieces: Pieces, found: Found, *, everything: bool) -> Balanced:
 def expired(pieces: Pieces) -> NDArray[np.int64]:
     """Records that expired, as well as they can be counted: what the receipt read, spread over its pieces, or else all offsets."""
     length = pieces.end - pieces.start
-    return np.minimum(length, np.where(pieces.figures[:, 0] > 0, _spread(pieces, length), length))
+    records: NDArray[np.int64] = np.where(pieces.figures[:, 0] > 0, _spread(pieces, length), length)
+    least: NDArray[np.int64] = np.minimum(length, records)
+    return least
 
 
 def claimed(pieces: Pieces) -> NDArray[np.int64]:
     """Depth offsets: the records that receipts say they read, spread over the pieces of their tiles."""
-    return np.minimum(pieces.end - pieces.start, _spread(pieces, pieces.end - pieces.start))
+    length = pieces.end - pieces.start
+    least: NDArray[np.int64] = np.minimum(length, _spread(pieces, length))
+    return least
 
 
 def _spread(pieces: Pieces, length: NDArray[np.int64]) -> NDArray[np.int64]:
