@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from transforms.cel.conversions import to_int
 from transforms.cel.library.time_text import parse_timestamp, timestamp_text
 from transforms.cel.library.times import SECOND, timestamp_of
+from transforms.cel.literals import INT_MAX, INT_MIN
 from transforms.cel.runtime import type_name
 from transforms.errors import CelError, ParseError
 from transforms.steps.base import Example, Kind, Made, Model, Step
@@ -45,11 +46,18 @@ def parse_time(value: Any, field: str, form: str, to: str) -> str | int:
     """One form to another. Raises `ParseError`."""
     try:
         moment = timestamp_of(_read(value, form))
-        return timestamp_text(moment) if to == "rfc3339" else to_int(moment.nanoseconds // _UNITS[to])
+        return timestamp_text(moment) if to == "rfc3339" else _integer(moment.nanoseconds // _UNITS[to])
     except CelError as error:
         raise ParseError(f"{field}: {error}") from None
     except (ValueError, OverflowError):
         raise ParseError(f"{field} is not a time of the form {form}") from None
+
+
+def _integer(number: int) -> int:
+    """An int of CEL: years beyond 2262 have no nanoseconds."""
+    if not INT_MIN <= number <= INT_MAX:
+        raise CelError("integer overflow")
+    return number
 
 
 def _read(value: Any, form: str) -> int:
