@@ -18,6 +18,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 MAX_VALUES = 100_000
 """Aliases can make a small file stand for an endless one; a pipeline has a few hundred values."""
+MAX_BRACKETS = 100
+"""Levels of `[` and `{`. PyYAML takes seconds to give up on a few thousand."""
 _TAG = "tag:yaml.org,2002:"
 _TEXT_ONLY = "steps"
 """Everything in here is text: names and CEL. So `keep: [on]` means the field "on", and `${` is left to CEL. Except for:"""
@@ -36,6 +38,13 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}: {self.message}"
+
+
+class _Loader(yaml.SafeLoader):
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
+        if self.flow_level >= MAX_BRACKETS:
+            raise RecursionError
+        super().fetch_flow_collection_start(TokenClass)  # type: ignore[no-untyped-call]
 
 
 class Tree:
@@ -63,7 +72,7 @@ class Tree:
 
     def _read(self) -> Any:
         try:
-            root = yaml.compose(self.text, Loader=yaml.SafeLoader)
+            root = yaml.compose(self.text, Loader=_Loader)
             if root is None:
                 self.report(None, "the file is empty, expected a pipeline: name, source, sink, steps")
                 return None

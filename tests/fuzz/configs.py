@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HANG_S = 60
-SLOW_S = 3
+SLOW_S = 5
 """For one file, loading and linting."""
 MAX_MESSAGE = 2000
 

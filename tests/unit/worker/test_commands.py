@@ -204,7 +204,7 @@ def test_a_record_that_hangs_is_a_dead_letter(folder: Path, monkeypatch: pytest.
 
 def test_try(folder: Path) -> None:
     """A line for each outcome; lines are values as they stand, so that what is no JSON can be tried too."""
-    lines = b'{"a": 2}\n\n{"a": 11}\n{"a": 0}\nnonsense\n{"a": "x"}\nnull\n'
+    lines = b'{"a": 2}\n\n{"a": 11}\n{"a": 0}\nx\n{"a": "x"}\nnull\n'
     result = reckon("try", "good.yaml", stdin=lines)
     assert result.stdout == (
         '1 -> out {"a": 2}\n'
@@ -213,19 +213,8 @@ def test_try(folder: Path) -> None:
         "4 -> dead letter DecodeError in decode: not JSON: unexpected character, expected a JSON value: line 1 column 1 (char 0)\n"
         "5 -> dead letter CelError in steps[0] filter, line 5: no such overload: string > int\n"
         "6 -> dead letter DecodeError in decode: not a JSON object but null\n"
-    ).replace("unexpected character, expected a JSON value", _orjson_says(b"nonsense"))
+    )
     assert (result.stderr, result.exit_code) == ("6 records: 2 outputs, 1 filtered, 3 dead letters\n", 0)
-
-
-def _orjson_says(text: bytes) -> str:
-    """The part of the message that is orjson's."""
-    import orjson  # noqa: PLC0415
-
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return str(error).partition(":")[0]
-    raise AssertionError
 
 
 def test_try_with_envelopes(folder: Path) -> None:
