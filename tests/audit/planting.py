@@ -82,9 +82,21 @@ def _bare(finding: Finding) -> Expected:
     return Expected(finding.kind, finding.topic, finding.partition, finding.offset, end, source)
 
 
+_OF_RANGES = frozenset(
+    {
+        "dead_in_place_of_output",
+        "missing_and_denied",
+        "receipt_doubled",
+        "receipt_figures",
+        "receipt_missing",
+        "receipt_overlapping",
+    }
+)
+
+
 def sow(world: World, kinds: Iterable[PlantKind]) -> list[tuple[PlantKind, Reveal]]:
-    """Plant one defect per entry, those of receipts first: they need ranges of their own."""
-    ordered = sorted(kinds, key=lambda kind: not kind.name.startswith("receipt"))
+    """Plant one defect per entry, those first that need a receipt's range to themselves."""
+    ordered = sorted(kinds, key=lambda kind: kind.name not in _OF_RANGES)
     return [(kind, kind.plant(world)) for kind in ordered]
 
 
@@ -162,11 +174,18 @@ def missing_all_of_several(world: World) -> Reveal:
 @_kind(_CONTENT)
 def missing_and_denied(world: World) -> Reveal:
     """A worker that takes a record for filtered: topics and receipt agree, only the transform knows better."""
-    fate = world.pick(_one_output)
+    fate = _own_range(world)
     fate.part.messages.remove(fate.outputs[0])
     fate.part.filtered += 1
     fate.part.written[fate.outputs[0].topic] -= 1
     return lambda: [_missing(fate)]
+
+
+def _own_range(world: World) -> Fate:
+    """A record whose receipt's range is spared by all other plants: with a receipt that agrees with one defect and not with another, its
+    figures would be neither those of what is there nor of what must be, and it would be a finding of its own."""
+    part = world.pick_part(lambda p: any(map(_one_output, p.fates)))
+    return next(filter(_one_output, part.fates))
 
 
 @_kind(_RECORDS)
@@ -383,15 +402,14 @@ def orphan_beyond_the_end(world: World) -> Reveal:
 
 @_kind(_RECORDS)
 def orphan_of_another_topic(world: World) -> Reveal:
-    """The finding names no source: there is none of this pipeline."""
     source = (f"{world.name}.z", 0, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), None)
+    return _orphan(world, world.some_part(), _lineage(source), source)
 
 
 @_kind(_RECORDS)
 def orphan_of_another_partition(world: World) -> Reveal:
     source = (world.sources[0][0], 99, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), None)
+    return _orphan(world, world.some_part(), _lineage(source), source)
 
 
 @_kind(_RECORDS)
@@ -507,13 +525,13 @@ def dead_beside_output(world: World) -> Reveal:
     fate = world.pick(_one_output)
     letter = _letter_for(world, fate.place)
     _later(world, fate.part, letter)
-    return lambda: [_at(Kind.DUPLICATE, letter, fate.place)]
+    return lambda: [_at(Kind.ORPHAN, letter, fate.place)]
 
 
 @_kind(_CONTENT)
 def dead_in_place_of_output(world: World) -> Reveal:
     """A dead letter with an error of the transform's, which the transform does not come to; topics and receipt agree."""
-    fate = world.pick(_one_output)
+    fate = _own_range(world)
     letter = _letter_for(world, fate.place)
     fate.part.messages[fate.part.messages.index(fate.outputs[0])] = letter
     fate.part.written[fate.outputs[0].topic] -= 1

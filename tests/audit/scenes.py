@@ -196,7 +196,7 @@ def _source_recreated(world: World, place: Partition) -> list[Expected]:
     assert producer.flush(PATIENCE_S) == 0
     for each in kin:
         set_offset(world, each, world.committed[each])
-    return [Expected(Kind.TOPIC_RECREATED, topic, 0, None)]
+    return [Expected(Kind.TOPIC_RECREATED, *each, None) for each in kin]
 
 
 def configure(world: World, topic: str, settings: dict[str, str]) -> None:

@@ -86,6 +86,20 @@ def test_a13_nulls_are_records_and_filtered_ones_are_told_from_lost_ones(sound: 
     assert (judgement.exit_code, judgement.findings) == (ExitCode.COMPLETE, ())
 
 
+def test_dead_letters_of_undeliverable_outputs_stand_behind_the_others_and_are_no_disorder(
+    sound: tuple[World, Judgement],
+) -> None:
+    """The worker writes them last, whatever their offsets (worker/fill.py): the order of dead letters is promised to nobody."""
+    world, judgement = sound
+    late = 0
+    for part in world.parts():
+        places = [(f.letter.place, f.place) for f in part.fates if f.letter is not None]
+        in_partition = {n: [source for (_, p, _), source in sorted(places) if p == n] for n in (0, 1)}
+        late += sum(sources != sorted(sources) for sources in in_partition.values())
+    assert late > 0, "no dead letters out of order: this shows nothing"
+    assert judgement.finding_counts == {}
+
+
 def test_a6_markers_that_land_after_the_commit_returned_are_waited_for(spark: SparkSession, bootstrap: str) -> None:
     """A cut right after a commit ends behind all of its records, though their markers may not be there yet."""
     topic, source = unique("late"), unique("source")

@@ -308,7 +308,7 @@ class World:
         return parts
 
     def _part(self, part: Part, messages: list[Message]) -> Part:
-        divert = {id(m) for m in messages if self.dice.random() < 0.008}
+        divert = {id(m) for m in messages if self.dice.random() < 0.02}
         result = self.loaded.transform.run(messages)  # type: ignore[arg-type]  # as worker/fill.py: headers are a list
         fates = {id(message): Fate(message, part) for message in messages}
         for output, message in zip(result.outputs, stamped(*part.place, result.outputs), strict=True):
