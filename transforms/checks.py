@@ -24,6 +24,8 @@ class Broken:
     path: Path
     """The place in the file, keys and indexes from its root."""
     message: str
+    key: bool = False
+    """Whether the key is wrong, not its value."""
 
 
 def whole_file(data: dict[str, Any]) -> list[Broken]:
@@ -75,7 +77,9 @@ def _source(data: dict[str, Any]) -> Iterator[Broken]:
     if topics and isinstance(formats, dict):
         for topic in formats:
             if topic not in _items(topics):
-                yield Broken(("source", "format", topic), "not one of the source's topics, expected one of them")
+                yield Broken(
+                    ("source", "format", topic), "not one of the source's topics, expected one of them", key=True
+                )
 
 
 def _routes(data: dict[str, Any]) -> Iterator[Broken]:

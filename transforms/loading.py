@@ -110,7 +110,7 @@ def _validate(tree: Tree) -> Pipeline | None:
         return None
     for broken in checks.whole_file(tree.data):
         path = broken.path if broken.path in tree.values else ()
-        tree.report(tree.values[path], broken.message)
+        tree.report((tree.keys if broken.key else tree.values)[path], broken.message)
     for path, node in tree.values.items():
         if path[:1] == ("steps",) and path[2:] == SALT and path not in tree.referenced:
             tree.report(

@@ -14,6 +14,7 @@ _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
@@ -42,6 +43,8 @@ def message(error: ErrorDetails) -> str:  # noqa: PLR0911 - one per kind of erro
             return error["msg"]
         case "greater_than":
             return f"the number is too small, expected more than {context['gt']}"
+        case "greater_than_equal":
+            return f"the number is too small, expected at least {context['ge']}"
         case "less_than_equal":
             return f"the number is too large, expected at most {context['le']}"
         case "too_short":

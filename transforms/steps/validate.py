@@ -101,7 +101,7 @@ def _read(path: Path) -> Any:
     except (ValueError, RecursionError):
         reason = "not JSON"
     raise PydanticCustomError(
-        "schema", "cannot read the schema {file!r}: {reason}", {"file": path.name, "reason": reason}
+        "schema", "cannot read the schema {file}: {reason}", {"file": repr(path.name), "reason": reason}
     )
 
 
