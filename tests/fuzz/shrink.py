@@ -55,6 +55,7 @@ def _smaller(data: Any) -> Iterator[Any]:
     if isinstance(data, dict):
         for key in data:
             yield {other: value for other, value in data.items() if other != key}
+        yield from (value for value in data.values() if isinstance(value, dict | list))
         for key, value in data.items():
             for smaller in _smaller(value):
                 yield {**data, key: smaller}

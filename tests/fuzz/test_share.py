@@ -12,14 +12,14 @@ pytestmark = pytest.mark.timeout(120, method="thread")
 
 def test_records() -> None:
     """Every record is an output, filtered, or a dead letter, in time and in order."""
-    tally = records.fuzz(60_000, seed=5)
+    tally = records.fuzz(40_000, seed=5)
     assert tally.failures == []
-    assert tally.records == 60_000
+    assert tally.records == 40_000
 
 
 def test_configs() -> None:
     """Every mutated file loads, or says what is wrong with it, and where."""
-    tally = configs.fuzz(300, seed=5)
+    tally = configs.fuzz(150, seed=5)
     assert tally.failures == []
-    assert tally.outcomes["loads"] > 20
-    assert tally.outcomes["refused"] > 100
+    assert tally.outcomes["loads"] > 10
+    assert tally.outcomes["refused"] > 50
