@@ -10,6 +10,7 @@ Only prints (48 bytes) are shuffled. Memory: the prints of 32,768 source records
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_batch.context import Context
+    from spark_batch.outcomes import Outcome
     from spark_batch.plan import Plan
     from spark_batch.retransform import Shipped
 
@@ -56,6 +58,8 @@ _ARROW = pa.schema(
         ("error", pa.string()),
     ]
 )
+WAYS = 5000
+"""That the faulty records of one receipt's range may have been counted."""
 _NOTHING = -1
 """Index of the row of a source record that yields nothing."""
 
@@ -65,7 +69,8 @@ CONTENT = (
 )
 """Three kinds of rows. "count": n records got the verdict `kind` in the stretch from `start`. "fault": a finding `kind` about the output at
 topic, partition, place, or about the source record where topic is null. "figures": of a piece: what the receipt of its tile says, what a
-right one would say of the piece, and what the topics hold of it."""
+right one would say of the piece, and what the topics hold of it. "doubt": how (in `expected`) the figures would change if the receipt had
+counted the source record at `offset` as it stands, not as it must be."""
 _CONTENT_ARROW = pa.schema(
     [
         ("what", pa.string()),
@@ -249,6 +254,7 @@ def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table]
         pieces = table.filter(pa.compute.equal(table["what"], _PIECE)).sort_by("start")
         starts, ends = pieces["start"].to_numpy(), pieces["end"].to_numpy()
         tiles, current = pieces["tile"].to_pylist(), pieces["current"].to_pylist()
+        figures_of = pieces["figures"].to_pylist()
         figures = np.zeros((2, len(starts), FIXED + topics + 1), np.int64)
         step = width(plan.begin[source], plan.committed[source])
         counts: dict[tuple[int, Verdict], int] = {}
@@ -265,8 +271,13 @@ def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table]
                 continue
             stretch = max(offset // step * step, plan.begin[source])
             counts[stretch, outcome.verdict] = counts.get((stretch, outcome.verdict), 0) + 1
-            _count(figures[0, piece], outcome.became.outputs, outcome.became.letter)
-            _count(figures[1, piece], {each[:2]: each for each in outputs}.values(), letters[0] if letters else None)
+            must, holds, *others = _readings(outcome, outputs, letters, topics)
+            figures[0, piece] += must
+            figures[1, piece] += holds
+            if figures_of[piece]:
+                steps = {tuple((other - must).tolist()) for other in (holds, *others)} - {(0,) * len(must)}
+                tile = tiles[piece], int(starts[piece]), int(ends[piece]), current[piece], None
+                rows += [("doubt", None, source, offset, *(None,) * 5, *tile, list(step), None) for step in steps]
         rows += [
             ("count", str(verdict), source, None, None, None, None, n, None, None, stretch, *(None,) * 5)
             for (stretch, verdict), n in counts.items()
@@ -288,7 +299,7 @@ def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table]
                 two.tolist(),
             )
             for tile, low, high, now, claimed, one, two in zip(
-                tiles, starts, ends, current, pieces["figures"].to_pylist(), *figures, strict=True
+                tiles, starts, ends, current, figures_of, *figures, strict=True
             )
             if claimed
         ]
@@ -318,55 +329,81 @@ def _by_offset(table: pa.Table) -> dict[int, tuple[Expected | None, list[Stored]
     return every
 
 
-def _count(figures: Any, outputs: Iterable[Stored], letter: Stored | None) -> None:
-    """Add one source record to a receipt's figures."""
-    some = False
-    for each in outputs:
-        figures[FIXED + each.topic] += 1
-        some = True
-    figures[0] += 1
-    figures[1] += not some and letter is None
-    figures[2] += letter is not None
+def _readings(outcome: Outcome, outputs: Sequence[Stored], letters: Sequence[Stored], topics: int) -> list[Any]:
+    """A record as the figures of a receipt may count it: as it must be, as it stands, and where nothing stands, as a dead letter."""
+    there = {(each.nth, each.topic): each for each in outputs}.values()
+    readings = [(outcome.became.outputs, outcome.became.letter is not None), (there, bool(letters))]
+    if not outputs and not letters:
+        readings.append(((), True))  # it may have been one whose outputs could not be delivered
+    counted = []
+    for written, dead in readings:
+        figures = np.zeros(FIXED + topics + 1, np.int64)
+        figures[:FIXED] = 1, not written and not dead, dead
+        for each in written:
+            figures[FIXED + each.topic] += 1
+        counted.append(figures)
+    return counted
+
+
+def explained(difference: Sequence[int], steps: Iterable[Iterable[Sequence[int]]]) -> bool:
+    """Whether a receipt that differs so from what must be has counted some of the faulty records otherwise: one step per record, or none.
+
+    Where there are too many ways to try, it is taken for explained: the records themselves are findings anyway.
+    """
+    reached = {tuple(difference)}
+    for alternatives in steps:
+        reached |= {
+            tuple(have - step for have, step in zip(one, other, strict=True))
+            for one in reached
+            for other in alternatives
+        }
+        if len(reached) > WAYS:
+            return True
+    return (0,) * len(difference) in reached
 
 
 def mismatches(rows: DataFrame) -> DataFrame:
-    """Receipts whose figures hold neither of what must be nor of what is there: columns kind, source, start, end, detail."""
+    """Receipts whose figures cannot be told from what must be and what is there: columns kind, source, start, end, detail."""
 
     def look(table: pa.Table) -> pa.Table:
+        doubts: dict[int, dict[int, list[list[int]]]] = {}
+        doubtful = table.filter(pa.compute.equal(table["what"], "doubt"))
+        columns = (doubtful[name].to_pylist() for name in ("tile", "offset", "expected"))
+        for tile, offset, step in zip(*columns, strict=True):
+            doubts.setdefault(tile, {}).setdefault(offset, []).append(step)
+        table = table.filter(pa.compute.equal(table["what"], "figures"))
         table = table.sort_by([("tile", "ascending"), ("start", "ascending")])
-        tile = table["tile"].to_numpy()
-        _, first = np.unique(tile, return_index=True)
+        tile_of = table["tile"].to_numpy()
+        _, first = np.unique(tile_of, return_index=True)
         claimed, expected, found = (
             np.array(table[name].to_pylist(), np.int64) for name in ("figures", "expected", "found")
         )
-        found_rows: list[tuple[Any, ...]] = []
-        for low, high in zip(first, [*first[1:], len(tile)], strict=True):
+        wrong: list[tuple[Any, ...]] = []
+        for low, high in pairwise([*first.tolist(), len(tile_of)]):
             says, must, holds = claimed[low], expected[low:high].sum(axis=0), found[low:high].sum(axis=0)
-            now = table["current"][int(low)].as_py()
-            if (says == holds).all() or (now and (says == must).all()):
+            now = table["current"][low].as_py()
+            if (says == must).all() or (not now and (says == holds).all()):
+                continue
+            steps = doubts.get(int(tile_of[low]), {})
+            if now and explained((says - must).tolist(), steps.values()):
                 continue
             lacking = not now and (holds[2:] < says[2:]).any() and not (holds[2:] > says[2:]).any()
             kind = Kind.MISSING if lacking else Kind.RECEIPT_MISMATCH
-            detail = f"the receipt says {_sentence(says)}; there are {_sentence(holds)}" + (
-                f", there should be {_sentence(must)}"
-                if now
-                else "; another transform wrote them, so that none can be named"
+            rest = (
+                f", there should be {_sentence(must)}" if now else "; which ones another transform wrote is not known"
             )
-            span = table["start"][int(low)].as_py(), table["end"][int(high) - 1].as_py()
-            found_rows.append((str(kind), table["source"][0].as_py(), *span, detail))
-        return pa.Table.from_batches([_batch(found_rows, schema)], schema)
+            detail = f"the receipt says {_sentence(says)}; there are {_sentence(holds)}{rest}"
+            span = table["start"][low].as_py(), table["end"][high - 1].as_py()
+            wrong.append((str(kind), table["source"][0].as_py(), *span, detail))
+        return pa.Table.from_batches([_batch(wrong, _MISMATCHES)], _MISMATCHES)
 
-    schema = pa.schema(
-        [
-            ("kind", pa.string()),
-            ("source", pa.int32()),
-            ("start", pa.int64()),
-            ("end", pa.int64()),
-            ("detail", pa.string()),
-        ]
-    )
     ddl = "kind string, source int, start bigint, end bigint, detail string"
-    return rows.where("what = 'figures'").groupBy("source").applyInArrow(look, ddl)
+    return rows.where("what IN ('figures', 'doubt')").groupBy("source").applyInArrow(look, ddl)
+
+
+_MISMATCHES = pa.schema(
+    [("kind", pa.string()), ("source", pa.int32()), ("start", pa.int64()), ("end", pa.int64()), ("detail", pa.string())]
+)
 
 
 def _sentence(figures: Any) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from spark_batch.content import Ranges, judge_content, mismatches
 from spark_batch.context import Judged
 from spark_batch.kafka_admin import KafkaAdmin
-from spark_batch.ledger import balances, ledger, next_outputs_from, tallies
+from spark_batch.ledger import Tallies, balances, ledger, next_outputs_from, tallies
 from spark_batch.model import (
     FINDINGS_SHOWN,
     Depth,
@@ -29,7 +29,7 @@ from spark_batch.model import (
 )
 from spark_batch.order import reordered
 from spark_batch.plan import DEAD_LETTERS, Plan
-from spark_batch.receipts import expired_until_ms, holes, receipt_entries, tiles
+from spark_batch.receipts import expired_until_ms, receipt_entries, sequences, tiles
 from spark_batch.records import CLAIMED, COUNTED, judge_offsets, judge_records, scan
 from spark_batch.scan import What
 from spark_batch.tiling import width
@@ -59,6 +59,8 @@ class _Work:
     """Per source partition and start of a stretch."""
     kept: list[DataFrame] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    receipt_findings: int = 0
+    """In the table of tiles."""
 
     def keep(self, table: DataFrame) -> DataFrame:
         self.kept.append(table.persist())
@@ -78,9 +80,8 @@ def judge(context: Context) -> Judged:
     entries = work.keep(receipt_entries(context))
     tiled = work.keep(tiles(context, entries, expired_until_ms(context, entries)))
     plan, aside = _plan(context, tiled, work)
-    sequences = _sequences(context, entries, tiled, work, aside)
-    flying = _flying_receipts(context, entries)
-    counted: dict[tuple[What, Partition], tuple[int, int]] = {}
+    receipts = _judge_receipts(context, entries, tiled, work, aside)
+    counted: Tallies = {}
     totals: list[list[int]] = []
     if context.depth is Depth.OFFSETS:
         for row in judge_offsets(plan, tiled).collect():
@@ -91,7 +92,7 @@ def judge(context: Context) -> Judged:
     context.tell("putting findings together")
     findings, finding_counts, table = _all_findings(context, work)
     faults = any(kind.is_fault for kind in finding_counts)
-    rows = ledger(context, plan, counted, sum(flying[1].values())) if context.depth is not Depth.OFFSETS else ()
+    rows = ledger(context, plan, counted, receipts.flying) if context.depth is not Depth.OFFSETS else ()
     audited = {
         partition: Range(plan.begin[number], context.audited[partition].end)
         for number, partition in enumerate(plan.sources)
@@ -117,7 +118,7 @@ def judge(context: Context) -> Judged:
     if table is None:
         for kept in work.kept:
             kept.unpersist()
-    return Judged(judgement, next_outputs_from(context, counted, flying[0]), sequences, table)
+    return Judged(judgement, next_outputs_from(context, counted, receipts.first_flying), receipts.sequences, table)
 
 
 Aside: TypeAlias = "dict[Partition, tuple[Verdict, Range, int]]"
@@ -129,6 +130,7 @@ def _plan(context: Context, tiled: DataFrame, work: _Work) -> tuple[Plan, Aside]
     few = [str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)]
     rows = tiled.where((F.col("what") == "summary") | (F.col("what") == "finding") & F.col("kind").isin(few)).collect()
     summaries = {(row["topic"], row["partition"]): row for row in rows if row["what"] == "summary"}
+    work.receipt_findings = sum(row["figures"][0] for row in summaries.values())
     recreated = {row["topic"] for row in rows if row["kind"] == Kind.TOPIC_RECREATED}
     known = {finding.topic for finding in work.findings if finding.kind is Kind.TOPIC_RECREATED}
     for row in rows:
@@ -214,37 +216,39 @@ def _compacted(context: Context) -> list[Finding]:
     return [Finding(Kind.COMPACTED, topic, 0, None, detail=detail) for topic in sorted(context.cut.compacted)]
 
 
-def _sequences(
-    context: Context, entries: DataFrame, tiled: DataFrame, work: _Work, aside: Aside
-) -> dict[tuple[str, str], int]:
-    """Findings about receipts; returns the last audited sequence of every incarnation."""
+@dataclass(frozen=True, slots=True)
+class _Receipts:
+    sequences: dict[tuple[str, str], int]
+    """The last audited sequence of every incarnation."""
+    flying: dict[int, int]
+    """Per receipts partition: receipts that claim offsets at or beyond C."""
+    first_flying: dict[int, int]
+
+
+def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work: _Work, aside: Aside) -> _Receipts:
+    """Findings about receipts."""
     receipts = context.loaded.spec.receipts_topic
-    hidden = receipts in context.cut.compacted | context.recreated | {
-        each.topic for each in context.cut.open_transactions
-    }
-    found = tiled.where(
-        (F.col("what") == "finding") & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
+    hidden = receipts in (
+        context.cut.compacted | context.recreated | {each.topic for each in context.cut.open_transactions}
     )
     if hidden:
-        found = found.where(F.col("kind") != str(Kind.RECEIPT_MISSING))
         work.notes.append(f"{receipts} may hold receipts that cannot be read now: a missing receipt is no finding")
-    out = [f"{topic}/{partition}" for topic, partition in aside]
-    if out:
-        found = found.where(~F.concat_ws("/", "topic", "partition").isin(out))
-    work.tables.append(
-        found.select(
-            "kind",
-            "topic",
-            "partition",
-            F.col("start").alias("offset"),
-            "end",
-            F.lit(None).cast(_SOURCE).alias("source"),
-            "detail",
+    gaps = False
+    if work.receipt_findings:
+        found = tiled.where(
+            (F.col("what") == "finding")
+            & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
+            & ~F.concat_ws("/", "topic", F.col("partition").cast("string")).isin([f"{t}/{p}" for t, p in aside])
         )
-    )
-    rows = holes(context, entries).collect()
-    broken = [row for row in rows if row["hole"] is not None]
-    if broken and not hidden and found.where(F.col("kind") == str(Kind.RECEIPT_MISSING)).isEmpty():
+        if hidden:
+            found = found.where(F.col("kind") != str(Kind.RECEIPT_MISSING))
+        nothing = F.lit(None).cast(_SOURCE).alias("source")
+        work.tables.append(
+            found.select("kind", "topic", "partition", F.col("start").alias("offset"), "end", nothing, "detail")
+        )
+        gaps = not found.where(F.col("kind") == str(Kind.RECEIPT_MISSING)).isEmpty()
+    rows = sequences(context, entries).collect()
+    if not gaps and not hidden:  # a missing receipt leaves both a gap and a hole: one finding
         work.findings += [
             Finding(
                 Kind.RECEIPT_MISSING,
@@ -253,31 +257,20 @@ def _sequences(
                 row["at_offset"],
                 detail=f"number {row['hole']} of {row['transactional_id']}, incarnation {row['incarnation']}, is missing before this one",
             )
-            for row in broken
+            for row in rows
+            if row["hole"] is not None
         ]
-    return {(row["transactional_id"], row["incarnation"]): row["last"] for row in rows}
+    flying: dict[int, int] = {}
+    first: dict[int, int] = {}
+    for row in rows:
+        if row["flying"]:
+            at = row["at_partition"]
+            flying[at] = flying.get(at, 0) + row["flying"]
+            first[at] = min(first.get(at, row["first_flying"]), row["first_flying"])
+    return _Receipts({(row["transactional_id"], row["incarnation"]): row["last"] for row in rows}, flying, first)
 
 
-def _flying_receipts(context: Context, entries: DataFrame) -> tuple[dict[int, int], dict[int, int]]:
-    """Per receipts partition: (offset of the first receipt that claims offsets at or beyond C, number of such receipts)."""
-    committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
-    if not committed:
-        flying = entries
-    else:
-        c = F.create_map(*(F.lit(x) for pair in committed.items() for x in pair))
-        end = F.coalesce(F.try_element_at(c, F.concat_ws("/", "topic", "partition")), F.lit(-1))
-        flying = entries.where(F.col("to") > end)
-    rows = (
-        flying.groupBy("at_partition")
-        .agg(F.min("at_offset").alias("first"), F.countDistinct("at_offset").alias("n"))
-        .collect()
-    )
-    return {row["at_partition"]: row["first"] for row in rows}, {row["at_partition"]: row["n"] for row in rows}
-
-
-def _judge_topics(
-    context: Context, plan: Plan, tiled: DataFrame, work: _Work
-) -> tuple[dict[tuple[What, Partition], tuple[int, int]], list[list[int]]]:
+def _judge_topics(context: Context, plan: Plan, tiled: DataFrame, work: _Work) -> tuple[Tallies, list[list[int]]]:
     """Depths records and content."""
     everything = context.depth is Depth.CONTENT
     context.tell("reading sources and outputs")
@@ -298,16 +291,16 @@ def _judge_topics(
             for number in range(len(plan.sources))
         }
     )
-    work.tables.append(_orphans(plan, scanned))
+    counted, pairs = tallies(scanned, plan)
+    if any(what is What.ORPHAN for what, _ in counted):
+        work.tables.append(_orphans(plan, scanned))
     if ranges:
         context.tell("comparing contents")
         _drill(context, plan, ranges, judged, work)
-    disorder = scanned.where(f"what = {int(What.DISORDER)}").select("topic", "partition", "source").distinct().collect()
-    if disorder:
+    if pairs:
         context.tell("looking at the order")
-        pairs = {(row["topic"], row["partition"], row["source"]) for row in disorder}
         work.tables.append(work.keep(reordered(context, plan, pairs, _union(context, work.tables))))
-    return tallies(scanned, plan), [row["figures"] for row in rows if row["what"] == "total"]
+    return counted, [row["figures"] for row in rows if row["what"] == "total"]
 
 
 def _drill(context: Context, plan: Plan, ranges: Ranges, judged: DataFrame, work: _Work) -> None:
@@ -361,17 +354,16 @@ def _orphans(plan: Plan, scanned: DataFrame) -> DataFrame:
     topics = F.create_map(
         *(F.lit(x) for pair in [(DEAD_LETTERS, plan.dead_letters), *enumerate(plan.outputs)] for x in pair)
     )
-    part = F.split("text", "/")
-    named = F.struct(
-        part[0].alias("topic"), part[1].cast("int").alias("partition"), part[2].cast("bigint").alias("offset")
-    )
+    source = _source_columns(plan)
     return scanned.where(f"what = {int(What.ORPHAN)}").select(
         F.lit(str(Kind.ORPHAN)).alias("kind"),
         F.try_element_at(topics, F.col("topic")).alias("topic"),
         "partition",
         F.col("low").alias("offset"),
         F.lit(None).cast("bigint").alias("end"),
-        F.when(F.col("text").rlike(r"^[^/]+/\d{1,9}/\d{1,18}/\d{1,18}$"), named).alias("source"),
+        F.when(F.col("source") >= 0, F.struct(source["topic"], source["partition"], F.col("bucket")))
+        .cast(_SOURCE)
+        .alias("source"),
         F.concat(F.lit("it names "), F.col("text"), F.lit(", which is no source record of this pipeline")).alias(
             "detail"
         ),
@@ -398,7 +390,7 @@ def _union(context: Context, tables: Iterable[DataFrame]) -> DataFrame:
 def _all_findings(context: Context, work: _Work) -> tuple[tuple[Finding, ...], dict[Kind, int], DataFrame | None]:
     """(the first of them, how many of each kind, all of them where they are more)."""
     table = _union(context, work.tables)
-    shown = [_finding(row) for row in table.limit(FINDINGS_SHOWN + 1).collect()]
+    shown = [_finding(row) for row in table.limit(FINDINGS_SHOWN + 1).collect()] if work.tables else []
     counts: dict[Kind, int] = {}
     if len(shown) + len(work.findings) <= FINDINGS_SHOWN:
         every = sorted([*work.findings, *shown], key=_order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -21,29 +21,37 @@ if TYPE_CHECKING:
     from spark_batch.model import Partition
     from spark_batch.plan import Plan
 
+Tallies: TypeAlias = "Mapping[tuple[What, Partition], tuple[int, int]]"
 
-def tallies(scanned: DataFrame, plan: Plan) -> dict[tuple[What, Partition], tuple[int, int]]:
-    """(what, output partition) -> (records, lowest offset) for COMMITTED, IN_FLIGHT, FOREIGN."""
-    wanted = [int(What.COMMITTED), int(What.IN_FLIGHT), int(What.FOREIGN)]
-    sums = scanned.where(F.col("what").isin(wanted)).groupBy("what", "topic", "partition")
+
+def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int, int]]]:
+    """(what, output partition) -> (records, lowest offset) for all but BITS and DISORDER; and the pairs in DISORDER."""
+    kinds = scanned.where(f"what != {int(What.BITS)}").withColumn(
+        "source", F.when(F.col("what") == int(What.DISORDER), F.col("source")).otherwise(-1)
+    )
+    sums = kinds.groupBy("what", "topic", "partition", "source")
     rows = sums.agg(F.sum("n").alias("n"), F.min("low").alias("low")).collect()
-    return {
-        (What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])): (row["n"], row["low"]) for row in rows
+    pairs = {(row["topic"], row["partition"], row["source"]) for row in rows if row["what"] == What.DISORDER}
+    counted = {
+        (What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])): (row["n"], row["low"])
+        for row in rows
+        if row["what"] != What.DISORDER
     }
+    return counted, pairs
 
 
-def ledger(
-    context: Context, plan: Plan, counted: Mapping[tuple[What, Partition], tuple[int, int]], flying_receipts: int
-) -> tuple[LedgerRow, ...]:
-    """`flying_receipts`: receipts of transactions at or beyond C. Reads every output once more, aborted records included: what Spark is not
+def ledger(context: Context, plan: Plan, counted: Tallies, flying_receipts: Mapping[int, int]) -> tuple[LedgerRow, ...]:
+    """`flying_receipts`: per receipts partition, of transactions at or beyond C. Reads every output once more, aborted records included: what Spark is not
     shown with either isolation are markers.
     """
     receipts = context.loaded.spec.receipts_topic
     topics = [*plan.outputs, plan.dead_letters, receipts]
     ranges = reduce(lambda one, other: one | other, (output_ranges(context, topic) for topic in topics))
-    everything = _count(read_topic(context.spark, context.kafka, ranges, "read_uncommitted"))
     own = {p: r for p, r in ranges.items() if p[0] == receipts}
-    committed_receipts = _count(read_topic(context.spark, context.kafka, own))
+    everything, committed_receipts = _counts(
+        read_topic(context.spark, context.kafka, ranges, "read_uncommitted"),
+        read_topic(context.spark, context.kafka, own),
+    )
     rows = []
     for partition, bounds in sorted(ranges.items(), key=lambda item: (topics.index(item[0][0]), item[0][1])):
         role = {plan.dead_letters: "dead letters", receipts: "receipts"}.get(partition[0], "output")
@@ -60,8 +68,8 @@ def ledger(
                 committed=committed,
                 aborted=there - committed,
                 markers=max(bounds.end - bounds.start, 0) - there,
-                in_flight=flying_receipts
-                if partition[0] == receipts and partition[1] == 0
+                in_flight=flying_receipts.get(partition[1], 0)
+                if partition[0] == receipts
                 else counted.get((What.IN_FLIGHT, partition), (0, 0))[0],
                 foreign=counted.get((What.FOREIGN, partition), (0, 0))[0],
             )
@@ -83,14 +91,19 @@ def balances(plan: Plan, totals: Sequence[Sequence[int]], *, faults: bool) -> tu
     return tuple(sorted(rows, key=lambda row: (row.role != "output", row.topic)))
 
 
-def _count(records: DataFrame) -> dict[Partition, int]:
-    rows = records.groupBy("topic", "partition").count().collect()
-    return {(row["topic"], row["partition"]): row["count"] for row in rows}
+def _counts(one: DataFrame, other: DataFrame) -> list[dict[Partition, int]]:
+    """Records per partition of two tables, in one job."""
+    both = reduce(
+        lambda a, b: a.unionByName(b),
+        (table.select("topic", "partition", F.lit(n).alias("which")) for n, table in enumerate((one, other))),
+    )
+    counts: list[dict[Partition, int]] = [{}, {}]
+    for row in both.groupBy("which", "topic", "partition").count().collect():
+        counts[row["which"]][row["topic"], row["partition"]] = row["count"]
+    return counts
 
 
-def next_outputs_from(
-    context: Context, counted: Mapping[tuple[What, Partition], tuple[int, int]], first_receipts: Mapping[int, int]
-) -> dict[Partition, int]:
+def next_outputs_from(context: Context, counted: Tallies, first_receipts: Mapping[int, int]) -> dict[Partition, int]:
     """See Judged.outputs_from. `first_receipts`: per receipts partition the first receipt that claims offsets at or beyond C."""
     receipts = context.loaded.spec.receipts_topic
     marks = {}

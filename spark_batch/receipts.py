@@ -37,7 +37,7 @@ TILES = (
     "figures array<bigint>, detail string"
 )
 """Three kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "summary": one per source
-partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read."""
+partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read, figures[0] = findings."""
 _TILES_ARROW = pa.schema(
     [
         ("what", pa.string()),
@@ -95,9 +95,29 @@ def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFr
     return both.groupBy("topic", "partition").applyInArrow(_tiler(context, expired_until_ms), TILES)
 
 
-def holes(context: Context, entries: DataFrame) -> DataFrame:
-    """Per (transactional id, incarnation): transactional_id, incarnation, last (highest sequence of a receipt wholly below C, 0: none), hole
-    (sequence of the first receipt that is missing, or null), at_partition and at_offset of the receipt behind it.
+HOLES = (
+    "transactional_id string, incarnation string, last bigint, hole bigint, at_partition int, at_offset bigint, flying bigint, "
+    "first_flying bigint"
+)
+_HOLES_ARROW = pa.schema(
+    [
+        ("transactional_id", pa.string()),
+        ("incarnation", pa.string()),
+        ("last", pa.int64()),
+        ("hole", pa.int64()),
+        ("at_partition", pa.int32()),
+        ("at_offset", pa.int64()),
+        ("flying", pa.int64()),
+        ("first_flying", pa.int64()),
+    ]
+)
+
+
+def sequences(context: Context, entries: DataFrame) -> DataFrame:
+    """Rows as in HOLES, per (transactional id, incarnation) and partition of the receipts, of which there is one unless partitions were added.
+
+    last: highest sequence of a receipt wholly below C, 0: none. hole: sequence of the first receipt that is missing, or null; at_partition:
+    of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets at or beyond C, first_flying: where they begin.
     """
     committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
     previous = dict(context.previous or {})
@@ -108,29 +128,26 @@ def holes(context: Context, entries: DataFrame) -> DataFrame:
         where = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
         c = np.array([committed.get(f"{topic}/{partition}", -1) for topic, partition in where], np.int64)
         sequence = table["sequence"].to_numpy()
-        begun = np.isin(sequence, sequence[table["to"].to_numpy() > c])
-        last = int(sequence[~begun].max(initial=0))
+        flying = np.isin(sequence, sequence[table["to"].to_numpy() > c])
+        last = int(sequence[~flying].max(initial=0))
         name = table["transactional_id"][0].as_py(), table["incarnation"][0].as_py()
-        distinct, index = np.unique(sequence, return_index=True)
+        distinct, first = np.unique(sequence, return_index=True)
         before = previous.get(name, 0) if from_the_first else int(distinct[0]) - 1
-        distinct, index = distinct[distinct > before], index[distinct > before]
-        wrong = np.flatnonzero(np.diff(np.concatenate(([before], distinct))) > 1)
-        at = int(index[wrong[0]]) if len(wrong) else None
-        found: tuple[Any, ...] = (
-            (None, None, None)
-            if at is None
-            else (
-                int(before if wrong[0] == 0 else distinct[wrong[0] - 1]) + 1,
-                table["at_partition"][at].as_py(),
-                table["at_offset"][at].as_py(),
-            )
-        )
-        names = ["transactional_id", "incarnation", "last", "hole", "at_partition", "at_offset"]
-        types = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int32(), pa.int64()]
-        return pa.table([pa.array([x], t) for x, t in zip((*name, last, *found), types, strict=True)], names=names)
+        known = distinct > before
+        distinct, first = np.concatenate(([before], distinct[known])), first[known]
+        wrong = np.flatnonzero(np.diff(distinct) > 1)
+        hole, behind = (int(distinct[wrong[0]]) + 1, int(first[wrong[0]])) if len(wrong) else (None, -1)
+        rows = []
+        partitions, offsets = table["at_partition"].to_numpy(), table["at_offset"].to_numpy()
+        for partition in np.unique(partitions).tolist():
+            here = np.unique(offsets[flying & (partitions == partition)])
+            mine = behind >= 0 and partitions[behind] == partition
+            found = (hole, partition, int(offsets[behind])) if mine else (None, partition, None)
+            rows.append((*name, last, *found, len(here), int(here[0]) if len(here) else None))
+        columns = zip(*rows, strict=True)
+        return pa.table([pa.array(x, f.type) for x, f in zip(columns, _HOLES_ARROW, strict=True)], schema=_HOLES_ARROW)
 
-    schema = "transactional_id string, incarnation string, last long, hole long, at_partition int, at_offset long"
-    return entries.groupBy("transactional_id", "incarnation").applyInArrow(look, schema)
+    return entries.groupBy("transactional_id", "incarnation").applyInArrow(look, HOLES)
 
 
 def _truncated(context: Context) -> bool:
@@ -182,8 +199,9 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
         ends = table["to"].to_numpy()
         begin = begin_of(begins[where], bounds, table["from"].to_numpy(), ends, earliest=earliest)
         read = table["figures"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[::columns]
-        rows.summary(begin, lowest, highest, int(read[ends <= bounds.end].sum()))
+        read_below = int(read[ends <= bounds.end].sum())
         if foreign:
+            rows.summary(begin, lowest, highest, read_below)
             return rows.table()
         claims = Claims(
             table["from"].to_numpy(),
@@ -193,6 +211,7 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
             table["transform"].to_numpy(),
         )
         made, findings = tile(claims, Bounds(begin, bounds.end, log_start, until_ms, digest))
+        rows.summary(begin, lowest, highest, read_below, len(findings))
         rows.pieces(made, width(begin, bounds.end))
         for found in findings:
             rows.finding(found.kind, found.start, found.end, found.detail)
@@ -222,8 +241,10 @@ class _Rows:
     def table(self) -> pa.Table:
         return pa.concat_tables(self._parts)
 
-    def summary(self, begin: int, lowest: int, highest: int, read: int) -> None:
-        self._add("summary", [read], [""], [begin], [lowest], [highest], [True], np.zeros((1, self._columns), int), "")
+    def summary(self, begin: int, lowest: int, highest: int, read: int, findings: int = 0) -> None:
+        figures = np.zeros((1, self._columns), int)
+        figures[0, 0] = findings
+        self._add("summary", [read], [""], [begin], [lowest], [highest], [True], figures, "")
 
     def finding(self, kind: Kind, start: int, end: int, detail: str) -> None:
         self._add("finding", [0], [str(kind)], [start], [end], [0], [True], np.zeros((1, self._columns), int), detail)

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from spark_batch.bitmaps import SHIFT, SIZE, Seen, pack
 from spark_batch.lineage import parse
-from spark_batch.plan import SOURCE
+from spark_batch.plan import DEAD_LETTERS, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class What(IntEnum):
     FOREIGN = 4
     """Without lineage."""
     ORPHAN = 5
-    """One output, at place `low`: no source record can have been its source."""
+    """One output, at place `low`: no source record can have been its source. `source` and, in `bucket`, offset: which it names, -1: none."""
     DISORDER = 6
     """Outputs of one source partition that do not stand in its order, in this partition."""
 
@@ -144,7 +144,10 @@ class OutputScan:
             return
         order = np.argsort(source, kind="stable")
         places, source, offset, index = places[order], source[order], offset[order], index[order]
-        self._watch_order(partition, source, offset, index, rows, last)
+        if (
+            self._topic != DEAD_LETTERS
+        ):  # theirs stand behind one another as they were noticed: refused outputs come last
+            self._watch_order(partition, source, offset, index, rows, last)
         rows.see(partition, source, index, offset, places)
 
     def _watch_order(
