@@ -5,6 +5,7 @@ Everything is made by the real worker; what took place is counted, so that a tes
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Turmoil:
         self._slots = [_Slot(name) for name in ("one", "two", "three")]
 
     def __enter__(self) -> Self:
+        # The pipeline file refers to it; workers get it from the scene, an audit in this process from here.
+        os.environ["RECKON_BOOTSTRAP_SERVERS"] = self.scene.bootstrap
         self.scene.produce(1000)
         self._start(self._slots[0])
         try:
@@ -71,6 +74,7 @@ class Turmoil:
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.environ.pop("RECKON_BOOTSTRAP_SERVERS", None)
         self._stop.set()
         for thread in self._threads:
             thread.join()
