@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
+import orjson
+
 from transforms.cel.runtime import type_name
 from transforms.errors import DecodeError, EncodeError
 
@@ -16,6 +18,14 @@ def decode_string(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         raise DecodeError("not UTF-8 text") from None
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON. Raises `EncodeError` where it is nested too deeply."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise EncodeError(f"no JSON form: {error}") from None
 
 
 def encode_string(value: Any) -> bytes:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import orjson
-
 from transforms.cel.containers import storable
+from transforms.formats import json_bytes
 from transforms.steps.base import AnyValue, Example, Given, Made, Step
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ def as_bytes(value: Any) -> bytes | None:
     if value is None or type(value) is bytes:
         return value
     value = value if type(value) is str else storable(value)
-    return value.encode() if type(value) is str else orjson.dumps(value)
+    return value.encode() if type(value) is str else json_bytes(value)
 
 
 class KeyStep(Step):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-import orjson
 from pydantic import Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
+from transforms.formats import json_bytes
 from transforms.steps.base import Example, Made, Model, Step
 from transforms.steps.paths import FieldPath, look, put, read, write
 
@@ -23,7 +23,7 @@ SALT = ("mask", "sha256", "salt")
 
 
 def _bytes(value: Any) -> bytes:
-    return value.encode() if type(value) is str else orjson.dumps(value)
+    return value.encode() if type(value) is str else json_bytes(value)
 
 
 def hashing(salt: str) -> Callable[[Any], str]:

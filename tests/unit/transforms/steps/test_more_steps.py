@@ -323,3 +323,14 @@ def test_default_sees_the_defaults_before_it() -> None:
         {"a": 1, "b": 2, "c": {"d": 2}},
         {"a": 5, "c": {"d": 0}, "b": 6},
     ]
+
+
+@pytest.mark.parametrize(
+    "step", [{"mask": {"fields": ["a"], "keep_last": "1"}}, {"key": "a"}, {"headers": {"set": {"a": "a"}}}]
+)
+def test_values_that_are_nested_too_deeply(step: Any) -> None:
+    """Where a step writes JSON, it may find that there is none."""
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    assert run([step], [{"a": deep}]) == ["EncodeError: no JSON form: Recursion limit reached"]
