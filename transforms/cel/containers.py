@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _KEYS = frozenset({bool, int, Uint, str})
 _SOUGHT = _KEYS | {float}
+_PLAIN = frozenset({type(None), bool, int, str})
 _UNSTORABLE = {CelType: "a type", Optional: "an optional, expected its value: x.orValue(...)"}
 
 
@@ -156,13 +157,16 @@ def size(value: Any) -> int:
     raise no_overload("size", value)
 
 
-def storable(value: Any) -> Any:
+def storable(value: Any) -> Any:  # noqa: PLR0911 - one per kind of value
     """The value as JSON can hold it, by the rules of protobuf's JSON form: times are text, bytes are base64.
 
     Raises for what would become another value: orjson writes NaN and infinity as null, and a map's int key would be text.
     """
     kind = type(value)
     if kind is list:
+        kinds = set(map(type, value))
+        if kinds <= _PLAIN or (kinds == {float} and all(map(math.isfinite, value))):
+            return value
         return [storable(item) for item in value]
     if kind is dict:
         for key in value:

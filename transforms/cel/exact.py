@@ -61,7 +61,8 @@ class ExactWriter:
     def _compound(self, node: Node) -> str:
         match node:
             case Call(_, function, args):
-                return f"{names.ALL[function].runtime}({', '.join(map(self._operand, args))})"
+                written = map(self.write if function in names.KEEPING else self._operand, args)
+                return f"{names.ALL[function].runtime}({', '.join(written)})"
             case Macro():
                 return self._macro(node)
             case And(_, operands) | Or(_, operands):
@@ -87,7 +88,7 @@ class ExactWriter:
         return f"make_map({', '.join(entries)})"
 
     def _macro(self, node: Macro) -> str:
-        operand = self._operand(node.range)
+        operand = self.write(node.range) if node.function == "bind" else self._operand(node.range)
         if node.function == "bind":
             operand = f"lambda: {operand}"
         elif node.function not in WHOLE:

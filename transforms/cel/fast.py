@@ -143,7 +143,7 @@ class FastWriter:
             found = self._type_test(node.function, *node.args)
             if found is not None:
                 return found
-        args = [self.operand(arg) for arg in node.args]
+        args = [(self.write if node.function in names.KEEPING else self.operand)(arg) for arg in node.args]
         text, kind = inline.call(self, node.function, args)
         return Code(text, kind or function.result, plain=(kind or function.result) in ("bool", "int", "string"))
 

@@ -38,9 +38,10 @@ optional_init : "?" expr
 mapinit : (expr | optional_init) ":" expr
 ESC_IDENT : /`[a-zA-Z0-9_.\-\/ ]+`/
 
+// In strings: no `\\` in front of a quote, where lark takes one away, and then a pattern needs exponential time.
 // Its strings end at a quote that follows two backslashes wrongly in a raw string, and its `1.` swallows the dot of `1.f()`.
 %override FLOAT_LIT : /-?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|-?[0-9]+[eE][+-]?[0-9]+|-?[0-9]+\.(?!\s*[.?_`a-zA-Z])/
-%override STRING_LIT : /[rR]("[^"\r\n]*"|'[^'\r\n]*')|"(\\.|[^\\"\r\n])*"|'(\\.|[^\\'\r\n])*'/
+%override STRING_LIT : /[rR]("[^"\r\n]*"|'[^'\r\n]*')|"(\\.|[^\\\r\n"])*"|'(\\.|[^\\\r\n'])*'/
 %override MLSTRING_LIT.2 : /[rR]("{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3})|"{3}(\\[\s\S]|[^\\])*?"{3}|'{3}(\\[\s\S]|[^\\])*?'{3}/
 %override BYTES_LIT.2 : /[bB]/ (MLSTRING_LIT | STRING_LIT)
 """

@@ -48,7 +48,7 @@ def _arithmetic(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlin
     exact = functions.OPERATORS[sign].runtime
     if types == {"double"}:
         return f"({left.text} {sign} {right.text})", "double"
-    if types in ({"string"}, {"string", "dyn"}) and sign == "+":
+    if types in ({"string"}, {"string", "dyn"}) and sign == "+" and (left.atom or right.atom or not writer.variables):
         return f"({left.text} + {right.text})", "string"
     if types == {"int"}:
         kept = writer.temporary()

@@ -10,6 +10,8 @@ from transforms.errors import CelSyntaxError
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
+_LONGEST = 80
+"""Characters of an integer literal: Python refuses to read those of thousands of digits, with an error of its own."""
 
 _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, '"': 34, "'": 39, "`": 96, "?": 63}
 _ESCAPE = re.compile(
@@ -19,7 +21,13 @@ _ESCAPE = re.compile(
 )
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:20] + "..."
+
+
 def int_literal(text: str, offset: int) -> int:
+    if len(text) > _LONGEST:
+        raise CelSyntaxError(f"{_short(text)} does not fit an int, expected {INT_MIN} to {INT_MAX}", offset)
     value = int(text, 16) if "x" in text else int(text)
     if not INT_MIN <= value <= INT_MAX:
         raise CelSyntaxError(f"{text} does not fit an int, expected {INT_MIN} to {INT_MAX}", offset)
@@ -27,6 +35,8 @@ def int_literal(text: str, offset: int) -> int:
 
 
 def uint_literal(text: str, offset: int) -> Uint:
+    if len(text) > _LONGEST:
+        raise CelSyntaxError(f"{_short(text)} does not fit a uint, expected 0u to {UINT_MAX}u", offset)
     digits = text[:-1]
     value = int(digits, 16) if "x" in digits else int(digits)
     if not 0 <= value <= UINT_MAX:
@@ -37,7 +47,7 @@ def uint_literal(text: str, offset: int) -> Uint:
 def double_literal(text: str, offset: int) -> float:
     value = float(text)
     if math.isinf(value):
-        raise CelSyntaxError(f"{text} does not fit a double", offset)
+        raise CelSyntaxError(f"{_short(text)} does not fit a double", offset)
     return value
 
 

@@ -13,19 +13,27 @@ if TYPE_CHECKING:
 
 
 def macro(writer: FastWriter, node: Macro) -> Code:
-    if node.function == "bind":
-        return _bind(writer, node)
-    operand = writer.operand(node.range)
-    if node.function in WHOLE:
-        [body] = [writer.write(body).text for body in node.bodies]
-        text = f"{node.function}({operand.text}, lambda {node.variables[0]}: {body})"
-        return Code(text, RESULTS[node.function])
-    before, rows = _rows(writer, node, operand)
+    operand = (writer.write if node.function == "bind" else writer.operand)(node.range)
+    outer = writer.variables
+    writer.variables = outer | {name: Code(name, "dyn") for name in node.variables}
     # What is read from the record stays what it is; keys of a map, which may be of any type, are not.
-    plain = operand.plain and len(node.variables) == 1
-    writer.variables[node.variables[-1]] = Code(node.variables[-1], "dyn", plain=operand.plain)
+    last = node.variables[-1]
+    writer.variables[last] = Code(last, operand.type if node.function == "bind" else "dyn", plain=operand.plain)
+    if node.function == "bind":
+        code = _bind(writer, node, operand)
+    elif node.function in WHOLE:
+        body = writer.write(node.bodies[0]).text
+        code = Code(f"{node.function}({operand.text}, lambda {last}: {body})", RESULTS[node.function])
+    else:
+        code = _comprehension(writer, node, operand)
+    writer.variables = outer
+    return code
+
+
+def _comprehension(writer: FastWriter, node: Macro, operand: Code) -> Code:
+    before, rows = _rows(writer, node, operand)
     loop = f"for {', '.join(node.variables)} in {rows}"
-    code = _loop(writer, node, loop, plain=plain)
+    code = _loop(writer, node, loop, plain=operand.plain and len(node.variables) == 1)
     return Code(f"({before}, {code.text})[1]", code.type, plain=code.plain) if before else code
 
 
@@ -62,9 +70,7 @@ def _loop(writer: FastWriter, node: Macro, loop: str, *, plain: bool) -> Code:
 _ANY = {"all_": "all", "exists": "any"}
 
 
-def _bind(writer: FastWriter, node: Macro) -> Code:
-    value = writer.write(node.range)
-    [name] = node.variables
-    writer.variables[name] = Code(name, value.type, plain=value.plain)
+def _bind(writer: FastWriter, node: Macro, value: Code) -> Code:
     result = writer.write(node.bodies[0])
-    return Code(f"({name} := {value.text}, {result.text})[1]", result.type, plain=result.plain)
+    text = f"({node.variables[0]} := {value.text}, {result.text})[1]"
+    return Code(text, result.type, plain=result.plain)

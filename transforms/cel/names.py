@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FUNCTIONS: dict[str, Function] = functions.FUNCTIONS | optionals.FUNCTIONS | table.FUNCTIONS
 ALL: dict[str, Function] = functions.OPERATORS | FUNCTIONS
 NAMESPACES = {"cel"} | {name.partition(".")[0] for name in FUNCTIONS if "." in name}
+KEEPING = frozenset({"dyn", "optional.of", "optional.ofNonZeroValue"})
+"""Functions whose result is their argument, or holds it: `this` as their argument is a copy, see `containers.copied`."""
 MACRO_NAMES = {macro.name for macro in MACROS}
 _KNOWN = [*FUNCTIONS, *sorted(MACRO_NAMES), "has", "cel.bind"]
 

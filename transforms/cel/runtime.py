@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from transforms.cel.library.limits import check_characters, check_items
 from transforms.cel.library.time_operators import add_time, subtract_time
 from transforms.cel.library.times import TIMES, Duration, Timestamp
 from transforms.cel.literals import INT_MAX, INT_MIN, UINT_MAX
@@ -49,7 +50,7 @@ _TYPE_OF = {kind: TYPES[_LONG_NAMES.get(short, short)] for kind, short in _NAMES
 SCALARS = frozenset({bool, int, Uint, float, str, bytes}) | TIMES
 """Types whose values are equal, and ordered, in CEL as in Python, when both are of the same type."""
 NUMBERS = frozenset({int, Uint, float})
-_JOINED = frozenset({float, str, bytes, list})
+_JOINED = frozenset({str, bytes, list})
 
 
 def type_name(value: object) -> str:
@@ -94,7 +95,11 @@ def add(left: Any, right: Any) -> Any:
     if kind is type(right):
         if kind is int:
             return _integer(left + right)
+        if kind is float:
+            return left + right
         if kind in _JOINED:
+            # A variable of a macro may be doubled again and again in a short expression.
+            (check_items if kind is list else check_characters)("+", len(left) + len(right))
             return left + right
         if kind is Uint:
             return _unsigned(int(left) + int(right))

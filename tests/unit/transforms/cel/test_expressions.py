@@ -322,6 +322,14 @@ def test_error(text: str, expected: str) -> None:
 def test_this_is_a_copy() -> None:
     """A record that becomes a field of itself must not contain itself: JSON could not be written."""
     record = {"a": 1}
-    found = evaluate("this", record)
-    assert record == found
-    assert record is not found
+    for text in (
+        "this",
+        "cel.bind(x, this, x)",
+        "dyn(this)",
+        "optional.of(this).value()",
+        "[this][0]",
+        "true ? this : a",
+    ):
+        found = evaluate(text, record)
+        assert record == found
+        assert record is not found
