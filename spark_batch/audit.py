@@ -24,7 +24,7 @@ from spark_batch import arguments, state
 from spark_batch.context import Context
 from spark_batch.cut import moved_starts, take_cut, topics_of
 from spark_batch.errors import AuditError, BadArgumentsError, CannotJudgeError
-from spark_batch.model import Depth, ExitCode
+from spark_batch.model import Depth, ExitCode, Range
 from spark_batch.progress import Progress
 from spark_batch.scope import scope_of
 from spark_batch.security import client_settings, java_options
@@ -125,12 +125,10 @@ class _Audit:
 
     def _judged(self, spark: SparkSession, admin: KafkaAdmin, work_dir: Path) -> tuple[Context, Judged]:
         """Judge, and once more with a new cut where retention took away what was being read: that is no loss (A8)."""
-        from spark_batch.judge import judge  # noqa: PLC0415
-
         for _ in range(_ATTEMPTS):
             context = self._context(spark, admin, work_dir)
             try:
-                judged = judge(context)
+                judged = _judge(context)
             except Exception:
                 if not _vanished(admin, context):
                     raise
@@ -180,6 +178,29 @@ class _Audit:
             topic_ids=context.cut.topic_ids,
             sequences=sequences,
         )
+
+
+def _judge(context: Context) -> Judged:
+    """The judgement, with latency and disorder where records are looked at."""
+    from spark_batch.judge import judge  # noqa: PLC0415 - pyspark: --help does without
+    from spark_batch.latency import measure  # noqa: PLC0415
+    from spark_batch.receipts import receipt_entries  # noqa: PLC0415
+    from spark_batch.topics import read_topic  # noqa: PLC0415
+
+    judged = judge(context)
+    if context.depth is Depth.OFFSETS:
+        return judged
+    context.tell("measuring latency")
+    starts, aside = context.cut.source_start, context.recreated
+    ranges = {
+        partition: Range(max(span.start, starts[partition]), span.end)
+        for partition, span in judged.judgement.audited.items()
+        if partition not in context.unknown and partition[0] not in aside and span.end > starts[partition]
+    }
+    latency, disorder = measure(
+        lambda part: read_topic(context.spark, context.kafka, part), ranges, receipt_entries(context)
+    )
+    return replace(judged, judgement=replace(judged.judgement, latency=latency, disorder=disorder))
 
 
 def _vanished(admin: KafkaAdmin, context: Context) -> bool:
