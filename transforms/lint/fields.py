@@ -7,7 +7,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from transforms.cel.nodes import Has, Node, Select, This
+from transforms.cel.nodes import Has, Node, Select, This, children
 
 FieldNames: TypeAlias = tuple[str, ...]
 """`("customer", "email")`."""
@@ -95,3 +95,14 @@ def chain(node: Node) -> FieldNames | None:
         inner = chain(node.operand)
         return None if inner is None else (*inner, node.field)
     return None
+
+
+def fields_read(node: Node) -> list[tuple[FieldNames, int, bool]]:
+    """(field, place in the text, whether it is only asked for) of all that an expression reads; () is the whole record."""
+    if isinstance(node, This):
+        return [((), node.offset, False)]
+    names = chain(node)
+    if names is not None:
+        asks = isinstance(node, Has) or bool(getattr(node, "optional", False))
+        return [(names, node.offset, asks)]
+    return [read for child in children(node) for read in fields_read(child)]

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel.folding import fold
-from transforms.cel.nodes import Call, Has, Literal, Node, Select, This, children
+from transforms.cel.nodes import Call, Literal, MapOf, Node, Select, This
 from transforms.cel.parser import parse
 from transforms.lint import effects
 from transforms.lint.facts import Facts
-from transforms.lint.fields import Fields, chain
+from transforms.lint.fields import Fields, chain, fields_read
 from transforms.lint.types import check
 from transforms.steps import step_name
 from transforms.steps.paths import parts
@@ -43,6 +43,9 @@ class State:
 def walk(view: View) -> None:
     """Adds what it finds to the view."""
     state = State()
+    form = view.get("source", "format")
+    if form in ("string", "bytes"):
+        state.fields = Fields(form, open=False, closed_by=f"the format of the source is {form}")
     for index, step in enumerate(view.steps):
         if state.stopped:
             view.error("unreachable", ("steps", index), f"no record gets here: {state.stopped}")
@@ -98,7 +101,7 @@ class _Walker:
         self._nodes[place.path], self._types[place.path] = fold(node), checked.type
 
     def _reads(self, path: KeyPath, node: Node) -> None:
-        reads = _fields_read(node)
+        reads = fields_read(node)
         asked = [names for names, _, asks in reads if asks]
         for names, offset, asks in reads:
             if names:
@@ -267,8 +270,14 @@ class _Walker:
     # The whole
 
     def _run_value(self) -> None:
-        names = chain(self._nodes["value",])
+        node = self._nodes["value",]
+        names = chain(node)
         known = Fields() if names is None else self._state.fields.get(names).copy()
+        if isinstance(node, MapOf):
+            keys = [key.value for key, _ in node.entries if isinstance(key, Literal) and isinstance(key.value, str)]
+            if len(keys) == len(node.entries):
+                inside = {key: Fields() for key in keys}
+                known = Fields("map", open=False, inside=inside, closed_by=f"{self._why} does not make it")
         self._state.forget()
         self._state.fields = known
 
@@ -282,14 +291,3 @@ class _Walker:
         self._state.facts = Facts()  # they may be about the key
 
     _run_headers = _run_key
-
-
-def _fields_read(node: Node) -> list[tuple[FieldNames, int, bool]]:
-    """(field, place in the text, whether it is only asked for) of all that an expression reads; () is the whole record."""
-    if isinstance(node, This):
-        return [((), node.offset, False)]
-    names = chain(node)
-    if names is not None:
-        asks = isinstance(node, Has) or bool(getattr(node, "optional", False))
-        return [(names, node.offset, asks)]
-    return [read for child in children(node) for read in _fields_read(child)]

@@ -97,6 +97,15 @@ CASES: dict[str, tuple[str, list[str]]] = {
         STEPS + "  - keep: [a.b]\n  - value: a\n  - filter: c == b\n",
         ['7:13: error: no field "c" here: keep in line 5 does not keep it [unknown-field]'],
     ),
+    "value makes an object": (
+        STEPS + "  - value: \"{'id': a, 'text': this}\"\n  - filter: id == 1 && txt == text.x\n",
+        ['6:24: error: no field "txt" here: value in line 5 does not make it, did you mean "text"? [unknown-field]'],
+    ),
+    "text has no fields": (
+        HEAD.replace("[in]", "[in], format: string").replace("out", "out, format: string")
+        + "steps:\n  - filter: size(this) > 1 && a == 1\n",
+        ['5:31: error: no field "a" here: the format of the source is string [unknown-field]'],
+    ),
     "types after cast and set": (
         STEPS
         + "  - cast: {a: int, t: string}\n  - set: {b: string(a), c: a + 1}\n  - filter: b > a || a == null || t == 1 || c.x == 1\n",
