@@ -27,6 +27,8 @@ FALLBACK = (CelError, LookupError, TypeError, ValueError, ArithmeticError)
 Wanted: TypeAlias = OneOf["bool", "json", "any"]
 _STORABLE = ("bool", "int", "string", "null")
 _UNSTORABLE = ("optional", "type")
+_WITH_PATTERN = frozenset({"matches", "regex.extract", "regex.extractAll", "regex.replace"})
+"""Functions whose second argument is a regular expression."""
 _MAX_PARENTHESES = 150
 _MOST_PARENTHESES = 190
 """Below the 200 of CPython's tokenizer: the expression stands in parentheses of steps."""
@@ -104,7 +106,7 @@ def _depth(text: str) -> int:
 
 def _check_patterns(node: Node) -> None:
     """A pattern that stands in the file is refused when the file is read, not when the first record comes."""
-    if isinstance(node, Call) and node.function == "matches":
+    if isinstance(node, Call) and node.function in _WITH_PATTERN:
         text = node.args[1]
         if isinstance(text, Literal) and isinstance(text.value, str):
             try:

@@ -61,8 +61,8 @@ class ExactWriter:
     def _compound(self, node: Node) -> str:
         match node:
             case Call(_, function, args):
-                written = map(self.write if function in names.KEEPING else self._operand, args)
-                return f"{names.ALL[function].runtime}({', '.join(written)})"
+                write = self.write if function in names.KEEPING else self._operand
+                return f"{names.ALL[function].runtime}({', '.join(map(write, args))})"
             case Macro():
                 return self._macro(node)
             case And(_, operands) | Or(_, operands):
