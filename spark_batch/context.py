@@ -60,6 +60,9 @@ class Context:
     """Topics with another id than in the last audit's state (A10): what is missing there is UNVERIFIABLE."""
     previous: Sequences | None = None
     """From the last audit's state; None where this audit begins at the beginning (or at a time)."""
+    seen: dict[Partition, int] = field(default_factory=dict)
+    """Per partition of outputs, dead letters and receipts where the last audit stopped reading; empty without one. What stands there or
+    beyond and belongs to source records that were judged then is one too many."""
     tell: Callable[[str], None] = lambda _stage: None
     """Names the stage at work, for whoever watches: "reading receipts"."""
 

@@ -28,6 +28,7 @@ class Scope:
     unknown: frozenset[Partition]
     recreated: frozenset[str]
     previous: Sequences | None
+    seen: dict[Partition, int]
 
 
 def scope_of(cut: Cut, state: State | None, since: Mapping[Partition, int] | None = None) -> Scope:
@@ -63,6 +64,9 @@ def scope_of(cut: Cut, state: State | None, since: Mapping[Partition, int] | Non
         unknown=frozenset(unknown),
         recreated=recreated,
         previous=state.sequences if state and since is None else None,
+        seen={p: end for p, end in state.outputs_end.items() if p[0] not in recreated}
+        if state and since is None
+        else {},
     )
 
 

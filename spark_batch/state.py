@@ -1,13 +1,13 @@
 """The folder in which one audit leaves to the next where it got to: a Parquet file of one row, replaced as a whole.
 
-Columns: schema, pipeline, group, depth, taken_ms, committed and outputs_from (lists of topic, partition, offset), topic_ids (a map),
-sequences (list of transactional_id, incarnation, sequence).
+Columns: schema, pipeline, group, depth, taken_ms, committed, outputs_from and outputs_end (lists of topic, partition, offset), topic_ids
+(a map), sequences (list of transactional_id, incarnation, sequence).
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -39,6 +39,7 @@ _COLUMNS = pa.schema(
         ("outputs_from", _OFFSETS),
         ("topic_ids", pa.map_(pa.string(), pa.string())),
         ("sequences", _SEQUENCES),
+        ("outputs_end", _OFFSETS),
     ]
 )
 _DEPTHS = list(Depth)
@@ -59,6 +60,8 @@ class State:
     """See Judged."""
     topic_ids: dict[str, str]
     sequences: Sequences
+    outputs_end: dict[Partition, int] = field(default_factory=dict)
+    """Where each partition of outputs, dead letters and receipts was pinned: what stands there or beyond came later."""
 
 
 def load(folder: Path) -> State | None:
@@ -79,6 +82,7 @@ def load(folder: Path) -> State | None:
             outputs_from=_offsets(row["outputs_from"]),
             topic_ids=dict(row["topic_ids"]),
             sequences={(s["transactional_id"], s["incarnation"]): s["sequence"] for s in row["sequences"]},
+            outputs_end=_offsets(row["outputs_end"]),
         )
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
         raise BadArgumentsError(f"{path}: not a state of an audit ({error}); name another folder by --state") from error
@@ -113,6 +117,7 @@ def save(folder: Path, state: State) -> None:
             {"transactional_id": identity, "incarnation": incarnation, "sequence": sequence}
             for (identity, incarnation), sequence in sorted(state.sequences.items())
         ],
+        "outputs_end": _rows(state.outputs_end),
     }
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f".{FILE}.{os.getpid()}"  # the dot keeps Spark from reading it with the folder

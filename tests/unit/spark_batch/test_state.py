@@ -26,6 +26,7 @@ STATE = State(
     outputs_from={("out", 0): 7, ("shop.receipts", 0): 0},
     topic_ids={"in": "id-1", "out": "id-2"},
     sequences={("shop-one", "a-b"): 3, ("shop-two", "c"): 1},
+    outputs_end={("out", 0): 9, ("shop.receipts", 0): 4},
 )
 
 
