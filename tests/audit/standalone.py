@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from devkit.java import find_java
+from spark_batch.session import java_home
 from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ _STOP_S = 10.0
 
 def environment() -> dict[str, str]:
     """For Spark's scripts: this Python, the Spark of this Python, a Java that runs it, loopback only."""
-    java_home = str(find_java(newest=21).resolve().parent.parent)
     return {
         **os.environ,
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "JAVA_HOME": os.environ.get("JAVA_HOME", java_home),
+        "JAVA_HOME": str(java_home()),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
