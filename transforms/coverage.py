@@ -39,8 +39,6 @@ class Point:
     what: str
     """`steps[2] route`, `steps[0] filter rejects`, `steps[2] route[0] to large`."""
     reached: bool
-    route: int | None = None
-    """The index of an entry of a route step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ def _routes(
     outputs = run(compile_pipeline(shorter), records).outputs
     taken = {output[0] for output in outputs if output[1] is not None}
     points = [
-        Point(index, f"steps[{index}] {name}[{number}] to {route.to}", f"{_PROBE}.{number}" in taken, number)
+        Point(index, f"steps[{index}] {name}[{number}] to {route.to}", f"{_PROBE}.{number}" in taken)
         for number, route in enumerate(step.routes)
     ]
     if step.default is None:
