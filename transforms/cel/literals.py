@@ -16,6 +16,7 @@ _LONGEST = 80
 _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, '"': 34, "'": 39, "`": 96, "?": 63}
 _ESCAPE = re.compile(
     r"\\(?:(?P<simple>[abfnrtv\\\"'`?])|[xX](?P<x>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})"
+    r"|u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<bad>.|$))",
     re.DOTALL,
 )
@@ -69,6 +70,8 @@ def string_literal(text: str, offset: int) -> str:
             return chr(_SIMPLE[match["simple"]])
         if match["bad"] is not None:
             raise CelSyntaxError(f"{match[0]} is not an escape sequence of a string", offset)
+        if match["high"]:
+            return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)
         value = int(match["octal"], 8) if match["octal"] else int(match["x"] or match["u"] or match["U"], 16)
         if value > 0x10FFFF or 0xD800 <= value <= 0xDFFF:
             raise CelSyntaxError(f"{match[0]} is not a Unicode character", offset)

@@ -42,6 +42,7 @@ VALUES: list[tuple[str, Any]] = [
     ("null", None),
     (r'"a\n\x41\u00e9\U0001F600\101\""', 'a\nA\xe9\U0001f600A"'),
     (r"'it\'s'", "it's"),
+    (r"'\ud83d\ude00\\ud83d'", "\U0001f600\\ud83d"),
     (r'r"\d"', "\\d"),
     ("'''two\nlines'''", "two\nlines"),
     (r'b"\xff\101é"', b"\xffA\xc3\xa9"),
