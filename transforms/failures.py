@@ -21,6 +21,9 @@ DECODE, ENCODE = "decode", "encode"
 MAX_OUTPUT_BYTES = 64 * 2**20
 """Of the values that `explode` makes of one record: what it copies beside each element could multiply without bounds."""
 
+MAX_MESSAGE = 1000
+"""Characters. Names of fields may come from the record, and be of any length."""
+
 
 def no_object(data: object) -> DecodeError:
     """The error for a value that is JSON, but not an object."""
@@ -62,7 +65,10 @@ class Settler:
         # The instructions that end an `except ... as` have no line: 0, and with it the first step, stands for None.
         found = bisect_right(self._starts, trace.tb_lineno or 0) - 1 if trace is not None else 0
         _, step, line = self._spans[max(found, 0)]
-        return Failure(record, *_describe(error, step), step, line)
+        error_class, message = _describe(error, step)
+        if len(message) > MAX_MESSAGE:
+            message = message[:MAX_MESSAGE] + "..."
+        return Failure(record, error_class, message, step, line)
 
 
 def _describe(error: Exception, step: str) -> tuple[str, str]:  # noqa: PLR0911 - one per class

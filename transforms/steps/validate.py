@@ -86,10 +86,12 @@ class Validation(Model):
 def _types(schema: dict[str, Any]) -> dict[str, str]:
     """CEL types of the fields that a valid record has for certain. An `integer` may be 1.0, which is none in CEL."""
     properties, required = schema.get("properties"), schema.get("required")
-    if not isinstance(properties, dict) or not isinstance(required, list):
+    # Up to draft 7 a `$ref` makes what stands beside it void.
+    if not isinstance(properties, dict) or not isinstance(required, list) or "$ref" in schema:
         return {}
     kinds = {"string": "string", "boolean": "bool", "object": "map", "array": "list"}
-    types = {name: properties[name].get("type") for name in required if isinstance(properties.get(name), dict)}
+    inner = {name: properties[name] for name in required if isinstance(properties.get(name), dict)}
+    types = {name: schema.get("type") for name, schema in inner.items() if "$ref" not in schema}
     return {name: kinds[kind] for name, kind in types.items() if isinstance(kind, str) and kind in kinds}
 
 

@@ -122,6 +122,15 @@ def test_unexpected_errors_do_not_quote_the_record() -> None:
     ) == ("KeyError", "the step failed in a way that it should not, please report it", "encode")
 
 
+def test_messages_are_bounded() -> None:
+    """Also where names of the record's fields are in them."""
+    transform = compile_pipeline(
+        pipeline([{"validate": {"schema": {"properties": {"a": {}}, "additionalProperties": False}}}])
+    )
+    [failure] = transform.run(records({"x" * 100_000: 1})).failures
+    assert len(failure.message) == 1003
+
+
 def test_tombstones_go_everywhere() -> None:
     """A delete reaches every topic that the key may have gone to, whatever the steps would say, in the order of the topics."""
     record = Record(None, headers_=[("h", b"1")])
@@ -491,10 +500,12 @@ def test_types_that_are_known_spare_checks() -> None:
         {"value": "this"},
     ):
         assert "(r['n'] > 5)" not in body([{"set": {"n": "int(a)"}}, between, {"filter": "n > 5"}])
-    schema = {"required": ["s", "i"], "properties": {"s": {"type": "string"}, "i": {"type": "integer"}}}
-    code = body([{"validate": {"schema": schema}}, {"filter": 's < "x" && i < 5'}])
-    assert "(r['s'] < 'x')" in code
+    schema = {"required": ["b", "i"], "properties": {"b": {"type": "boolean"}, "i": {"type": "integer"}}}
+    code = body([{"validate": {"schema": schema}}, {"filter": "b && i < 5"}])
+    assert "(r['b'] and" in code
     assert "(r['i'] < 5)" not in code
+    for void in ({**schema, "$ref": "#"}, {**schema, "properties": {"b": {"type": "boolean", "$ref": "#/x"}}, "x": {}}):
+        assert "(r['b'] and" not in body([{"validate": {"schema": void}}, {"filter": "b && i < 5"}])
 
 
 def test_a_type_that_is_certainly_wrong_fails_each_record() -> None:
