@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KEYS = frozenset({bool, int, Uint, str})
 _SOUGHT = _KEYS | {float}
 _PLAIN = frozenset({type(None), bool, int, str})
-_UNSTORABLE = {CelType: "a type", Optional: "an optional, expected its value: x.orValue(...)"}
+_UNSTORABLE = {CelType: "a type", Optional: "an optional (expected its value: x.orValue(...))"}
 
 
 def _quoted(name: str) -> str:
