@@ -41,8 +41,9 @@ def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int
 
 
 def ledger(context: Context, plan: Plan, counted: Tallies, flying_receipts: Mapping[int, int]) -> tuple[LedgerRow, ...]:
-    """`flying_receipts`: per receipts partition, of transactions at or beyond C. Reads every output once more, aborted records included: what Spark is not
-    shown with either isolation are markers.
+    """`flying_receipts`: per receipts partition, of transactions at or beyond C.
+
+    Reads every output once more, aborted records included: what Spark is shown with neither isolation are markers.
     """
     receipts = context.loaded.spec.receipts_topic
     topics = [*plan.outputs, plan.dead_letters, receipts]
@@ -103,13 +104,20 @@ def _counts(one: DataFrame, other: DataFrame) -> list[dict[Partition, int]]:
     return counts
 
 
-def next_outputs_from(context: Context, counted: Tallies, first_receipts: Mapping[int, int]) -> dict[Partition, int]:
-    """See Judged.outputs_from. `first_receipts`: per receipts partition the first receipt that claims offsets at or beyond C."""
+def next_outputs_from(
+    context: Context, counted: Tallies, first_receipts: Mapping[int, int], *, scanned: bool
+) -> dict[Partition, int]:
+    """See Judged.outputs_from. `first_receipts`: per receipts partition the first receipt that claims offsets at or beyond C.
+
+    `scanned`: whether outputs were read; where they were not, the next audit must read what this one would have read.
+    """
     receipts = context.loaded.spec.receipts_topic
     marks = {}
     for partition, bounds in context.cut.outputs.items():
         if partition[0] == receipts:
             marks[partition] = first_receipts.get(partition[1], bounds.end)
-        else:
+        elif scanned:
             marks[partition] = counted.get((What.IN_FLIGHT, partition), (0, bounds.end))[1]
+        else:
+            marks[partition] = context.outputs_from.get(partition, bounds.start)
     return marks

@@ -1,7 +1,7 @@
 """Order: the outputs of one source partition stand in its order in every output partition; by offset, and by index within a record.
 
-The scan notices where that does not hold (scan.py). Only there is read once more: what is at fault for another reason is left out, because a
-copy that came late, or an orphan, would make everything around it look displaced.
+The scan notices where that does not hold (scan.py). Only there is read once more. What is at fault for another reason is left out: a copy
+that came late, or an orphan, would make everything around it look displaced.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from spark_batch.model import Kind
-from spark_batch.plan import DEAD_LETTERS, output_ranges
-from spark_batch.records import lineage_of_dead_letter, lineage_of_output
+from spark_batch.plan import output_ranges
+from spark_batch.records import lineage_of_output
 from spark_batch.scan import OutputScan
 from spark_batch.topics import read_topic
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 Pair: TypeAlias = "tuple[int, int, int]"
 """(number of an output topic, its partition, number of a source partition)"""
 
-_PLACES = "topic int, partition int, source int, offset bigint, index bigint, place bigint"
+PLACES = "topic int, partition int, source int, offset bigint, index bigint, place bigint"
 _ARROW = pa.schema(
     [
         ("topic", pa.int32()),
@@ -78,8 +76,10 @@ def displaced(offset: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np
     return unsure[::-1][~kept][::-1]
 
 
-def reordered(context: Context, plan: Plan, pairs: AbstractSet[Pair], findings: DataFrame) -> DataFrame:
-    """Findings REORDERED among the outputs of `pairs`, columns as in judge.FINDING. `findings`: all others.
+def reordered(context: Context, plan: Plan, pairs: AbstractSet[Pair], faulty: DataFrame) -> DataFrame:
+    """The displaced ones among the outputs of `pairs`: rows as in PLACES.
+
+    `faulty`: columns source, offset of source records whose outputs are left out.
 
     Memory: 24 bytes per output of a pair, in the task that looks at it.
     """
@@ -89,33 +89,14 @@ def reordered(context: Context, plan: Plan, pairs: AbstractSet[Pair], findings: 
         wanted = {(partition, source) for each, partition, source in pairs if each == number}
         partitions = {partition for partition, _ in wanted}
         ranges = {p: r for p, r in output_ranges(context, topic).items() if p[1] in partitions}
-        lineage = lineage_of_dead_letter() if number == DEAD_LETTERS else lineage_of_output()
+        lineage = lineage_of_output()
         records = read_topic(context.spark, context.kafka, ranges).select(
             "partition", "offset", lineage.alias("lineage")
         )
-        parts.append(records.where("lineage IS NOT NULL").mapInArrow(_locator(plan, number, wanted), _PLACES))
+        parts.append(records.where("lineage IS NOT NULL").mapInArrow(_locator(plan, number, wanted), PLACES))
     places = reduce(lambda one, other: one.unionByName(other), parts)
-    numbers = F.create_map(*(F.lit(x) for n, (t, p) in enumerate(plan.sources) for x in (f"{t}/{p}", n)))
-    name = F.concat_ws("/", "source.topic", F.col("source.partition").cast("string"))
-    faulty = (
-        findings.where("source IS NOT NULL")
-        .select(F.try_element_at(numbers, name).alias("source"), F.col("source.offset").alias("offset"))
-        .distinct()
-    )
     rest = places.join(faulty, ["source", "offset"], "left_anti").select(*_ARROW.names)
-    late = rest.groupBy("topic", "partition", "source").applyInArrow(_late, _PLACES)
-    topics = F.create_map(*(F.lit(x) for n in [DEAD_LETTERS, *range(len(plan.outputs))] for x in (n, plan.topic_of(n))))
-    sources = F.array(*(F.struct(F.lit(t).alias("topic"), F.lit(p).alias("partition")) for t, p in plan.sources))
-    source = F.try_element_at(sources, F.col("source") + 1)
-    return late.select(
-        F.lit(str(Kind.REORDERED)).alias("kind"),
-        F.try_element_at(topics, F.col("topic")).alias("topic"),
-        "partition",
-        F.col("place").alias("offset"),
-        F.lit(None).cast("bigint").alias("end"),
-        F.struct(source["topic"].alias("topic"), source["partition"].alias("partition"), "offset").alias("source"),
-        F.lit("it stands behind an output of a later record of the same source partition").alias("detail"),
-    )
+    return rest.groupBy("topic", "partition", "source").applyInArrow(_late, PLACES)
 
 
 def _locator(plan: Plan, topic: int, wanted: set[tuple[int, int]]) -> Callable[[Any], Iterator[pa.RecordBatch]]:

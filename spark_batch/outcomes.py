@@ -105,7 +105,7 @@ def _by_number(outputs: Sequence[Stored], letters: Sequence[Stored]) -> Outcome:
     for each in letters[1:]:
         outcome.faults.append((Kind.DUPLICATE, each, "a second dead letter"))
     if outputs and letters:
-        outcome.faults.append((Kind.DUPLICATE, letters[0], "a dead letter of a record that has outputs"))
+        outcome.faults.append((Kind.ORPHAN, letters[0], "its source record has outputs"))
     return _settled(outcome)
 
 
@@ -160,8 +160,7 @@ def _alive(
         ]
     for found in slots.values():
         outcome.faults += [(Kind.ORPHAN, each, "its source record yields no such output") for each in found]
-    kind = Kind.DUPLICATE if expected.outputs else Kind.ORPHAN
-    outcome.faults += [(kind, each, "a dead letter of a record that must have none") for each in letters]
+    outcome.faults += [(Kind.ORPHAN, each, "its source record must have no dead letter") for each in letters]
     return _lacking(outcome, lacking, unsure)
 
 

@@ -12,18 +12,21 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from spark_batch.bitmaps import SHIFT
 from spark_batch.model import Kind
 from spark_batch.plan import output_ranges
 from spark_batch.tiling import Bounds, Claims, begin_of, pieces, tile, width
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
     from spark_batch.model import Partition
+    from spark_batch.tiling import Tiles
 
 _RECEIPT = (
     "schema int, pipeline string, transactional_id string, incarnation string, sequence long, transform string, time_ms long, "
@@ -37,7 +40,8 @@ TILES = (
     "figures array<bigint>, detail string"
 )
 """Three kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "summary": one per source
-partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read, figures[0] = findings."""
+partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read, figures[0] =
+findings."""
 _TILES_ARROW = pa.schema(
     [
         ("what", pa.string()),
@@ -56,8 +60,8 @@ _TILES_ARROW = pa.schema(
 
 
 def receipt_entries(context: Context) -> DataFrame:
-    """One row per entry of `partitions[]` of this pipeline's receipts: the receipt's fields, at_partition and at_offset (where it stands), and
-    topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
+    """One row per entry of `partitions[]` of this pipeline's receipts: the receipt's fields, at_partition and at_offset (where it stands),
+    and topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
     """
     spec = context.loaded.spec
     records = read_topic(context.spark, context.kafka, output_ranges(context, spec.receipts_topic))
@@ -114,10 +118,11 @@ _HOLES_ARROW = pa.schema(
 
 
 def sequences(context: Context, entries: DataFrame) -> DataFrame:
-    """Rows as in HOLES, per (transactional id, incarnation) and partition of the receipts, of which there is one unless partitions were added.
+    """Rows as in HOLES, per (transactional id, incarnation) and partition of the receipts: one, unless partitions were added.
 
     last: highest sequence of a receipt wholly below C, 0: none. hole: sequence of the first receipt that is missing, or null; at_partition:
-    of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets at or beyond C, first_flying: where they begin.
+    of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets at or beyond C, first_flying: where they
+    begin.
     """
     committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
     previous = dict(context.previous or {})
@@ -242,44 +247,31 @@ class _Rows:
         return pa.concat_tables(self._parts)
 
     def summary(self, begin: int, lowest: int, highest: int, read: int, findings: int = 0) -> None:
-        figures = np.zeros((1, self._columns), int)
+        figures = np.zeros((1, self._columns), np.int64)
         figures[0, 0] = findings
-        self._add("summary", [read], [""], [begin], [lowest], [highest], [True], figures, "")
+        self._add("summary", figures, tile=[read], start=[begin], end=[lowest], bucket=[highest])
 
     def finding(self, kind: Kind, start: int, end: int, detail: str) -> None:
-        self._add("finding", [0], [str(kind)], [start], [end], [0], [True], np.zeros((1, self._columns), int), detail)
+        figures = np.zeros((1, self._columns), np.int64)
+        self._add("finding", figures, kind=[str(kind)], start=[start], end=[end], detail=[detail])
 
-    def pieces(self, tiles: Any, step: int) -> None:
+    def pieces(self, tiles: Tiles, step: int) -> None:
         which, low, high = pieces(tiles.start, tiles.end, step)
-        kinds = np.array([str(kind) for kind in tiles.kind], object)[which] if len(which) else []
-        self._add("piece", which, kinds, low, high, low >> 15, tiles.current[which], tiles.figures[which], "")
+        kinds = [str(tiles.kind[tile]) for tile in which]
+        columns = {"tile": which, "kind": kinds, "start": low, "end": high, "bucket": low >> SHIFT}
+        self._add("piece", tiles.figures[which], current=tiles.current[which], **columns)
 
-    def _add(
-        self,
-        what: str,
-        tile_: Sequence[int] | Any,
-        kind: Any,
-        start: Any,
-        end: Any,
-        bucket: Any,
-        current: Any,
-        figures: Any,
-        detail: str,
-    ) -> None:
-        count = len(start)
+    def _add(self, what: str, figures: NDArray[np.int64], **columns: Any) -> None:
+        """Rows with these columns; the others are null."""
+        count = len(figures)
+        same = {"what": what, "topic": self._where[0], "partition": self._where[1]}
         offsets = np.arange(0, (count + 1) * self._columns, self._columns, dtype=np.int32)
-        values = pa.array(np.ascontiguousarray(figures, np.int64).reshape(-1))
-        columns = [
-            pa.array([what] * count, pa.string()),
-            pa.array([self._where[0]] * count, pa.string()),
-            pa.array([self._where[1]] * count, pa.int32()),
-            pa.array(tile_, pa.int64()),
-            pa.array(kind, pa.string()),
-            pa.array(start, pa.int64()),
-            pa.array(end, pa.int64()),
-            pa.array(bucket, pa.int64()),
-            pa.array(current, pa.bool_()),
-            pa.ListArray.from_arrays(pa.array(offsets), values),
-            pa.array([detail] * count, pa.string()),
+        values = pa.array(np.ascontiguousarray(figures).reshape(-1))
+        arrays = {name: pa.array([value] * count) for name, value in same.items()}
+        arrays |= {name: pa.array(column) for name, column in columns.items()}
+        arrays["figures"] = pa.ListArray.from_arrays(pa.array(offsets), values)
+        made = [
+            arrays[field.name].cast(field.type) if field.name in arrays else pa.nulls(count, field.type)
+            for field in _TILES_ARROW
         ]
-        self._parts.append(pa.table(columns, schema=_TILES_ARROW))
+        self._parts.append(pa.table(made, schema=_TILES_ARROW))

@@ -38,7 +38,7 @@ SUMMED = "source int, tile long, kind string, start long, end long, current bool
 """A piece, and what the topics hold of it: a receipt's figures, then delivered, dead, filtered, suspect."""
 JUDGED = "what string, source int, tile long, start long, end long, current boolean, figures array<bigint>"
 """Kinds of rows. "stretch": from start, records per verdict of COUNTED. "drill": a piece to be judged by content, with the figures of its
-receipt if it is exactly one's. "range": what all these pieces make, "other": from the first to the last of them that another transform wrote.
+receipt if it is exactly one's. "range": what all these pieces make, "other": from the first to the last of them of another transform.
 "total": of a source partition, dead letters and outputs per topic that receipts claim, then that were found of what they claim."""
 CLAIMED = (Verdict.CLAIMED, Verdict.EXPIRED)
 OTHERS = 4

@@ -34,7 +34,7 @@ class What(IntEnum):
     FOREIGN = 4
     """Without lineage."""
     ORPHAN = 5
-    """One output, at place `low`: no source record can have been its source. `source` and, in `bucket`, offset: which it names, -1: none."""
+    """One output, at place `low`, with its lineage as text: no source record can have been its source."""
     DISORDER = 6
     """Outputs of one source partition that do not stand in its order, in this partition."""
 
@@ -135,7 +135,7 @@ class OutputScan:
         source, offset, index = self.locate(texts)
         orphan, flying, judged = self.judged(source, offset)
         for at in np.flatnonzero(orphan):
-            rows.orphan(partition, int(source[at]), int(offset[at]), int(places[at]), texts[int(at)].as_py())
+            rows.orphan(partition, int(places[at]), texts[int(at)].as_py())
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
         if not judged.all():
@@ -226,9 +226,9 @@ class _Rows:
     def disorder(self, partition: int, source: int) -> None:
         self._disorder.add((partition, source))
 
-    def orphan(self, partition: int, source: int, offset: int, place: int, text: bytes) -> None:
+    def orphan(self, partition: int, place: int, text: bytes) -> None:
         shown = text[:300].decode("utf-8", "replace")
-        self._ready.append((What.ORPHAN, self._topic, partition, source, 0, offset, 1, place, place, None, None, shown))
+        self._ready.append((What.ORPHAN, self._topic, partition, -1, 0, 0, 1, place, place, None, None, shown))
 
     def overflow(self) -> Iterator[pa.RecordBatch]:
         """What must be handed over so that memory stays flat: the buckets that were begun first."""

@@ -93,7 +93,7 @@ class RangeFinding:
 
 
 def width(start: int, end: int) -> int:
-    """Offsets per stretch of a partition's strip: a power of two, so that every bucket of bitmaps is a whole number of them or part of one."""
+    """Offsets per stretch of a partition's strip: a power of two, so that a bucket of bitmaps is a whole number of them, or part of one."""
     return 1 << max(0, -(-(end - start) // STRETCHES) - 1).bit_length()
 
 

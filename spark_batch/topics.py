@@ -33,8 +33,8 @@ def read_topic(
 ) -> DataFrame:
     """The records of the ranges, columns as in SCHEMA, of any number of topics. Within a Spark partition they stand in order of offset.
 
-    `kafka`: Java client options. `splits`: at least so many Spark partitions; 0: one per Kafka partition, so that one task sees all of it in
-    order. A range that ends beyond the last stable offset would wait for two minutes and then fail (A3).
+    `kafka`: Java client options. `splits`: at least so many Spark partitions; 0: one per Kafka partition, so that one task sees all of it
+    in order. A range that ends beyond the last stable offset would wait for two minutes and then fail (A3).
     """
     wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.end > bounds.start}
     if not wanted:

@@ -82,7 +82,7 @@ def judged(
         (Expected(), [output(7)], Verdict.FILTERED, [(Kind.ORPHAN, 7)]),
         (Expected(), [letter(3)], Verdict.FILTERED, [(Kind.ORPHAN, 3)]),
         (ONE, [output(7), output(8, nth=5)], Verdict.EXACTLY_ONCE, [(Kind.ORPHAN, 8)]),
-        (ONE, [output(7), letter(3)], Verdict.DUPLICATE, [(Kind.DUPLICATE, 3)]),
+        (ONE, [output(7), letter(3)], Verdict.EXACTLY_ONCE, [(Kind.ORPHAN, 3)]),
         (DEAD, [letter(3), output(7)], Verdict.DEAD_LETTERED, [(Kind.ORPHAN, 7)]),
         (None, [output(7), letter(3)], None, [(Kind.ORPHAN, 7), (Kind.ORPHAN, 3)]),
     ],
