@@ -402,16 +402,14 @@ def orphan_beyond_the_end(world: World) -> Reveal:
 
 @_kind(_RECORDS)
 def orphan_of_another_topic(world: World) -> Reveal:
-    """The finding names no source record: there is none of this pipeline."""
     source = (f"{world.name}.z", 0, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), None)
+    return _orphan(world, world.some_part(), _lineage(source), source)
 
 
 @_kind(_RECORDS)
 def orphan_of_another_partition(world: World) -> Reveal:
-    """The finding names no source record: there is none of this pipeline."""
     source = (world.sources[0][0], 99, world.dice.randrange(1000))
-    return _orphan(world, world.some_part(), _lineage(source), None)
+    return _orphan(world, world.some_part(), _lineage(source), source)
 
 
 @_kind(_RECORDS)
@@ -527,7 +525,7 @@ def dead_beside_output(world: World) -> Reveal:
     fate = world.pick(_one_output)
     letter = _letter_for(world, fate.place)
     _later(world, fate.part, letter)
-    return lambda: [_at(Kind.DUPLICATE, letter, fate.place)]
+    return lambda: [_at(Kind.ORPHAN, letter, fate.place)]
 
 
 @_kind(_CONTENT)
