@@ -158,6 +158,7 @@ class _Audit:
             unknown=scope.unknown,
             recreated=scope.recreated,
             previous=scope.previous,
+            seen=scope.seen,
             tell=self.progress.tell,
         )
 
@@ -177,6 +178,7 @@ class _Audit:
             outputs_from=judged.outputs_from,
             topic_ids=context.cut.topic_ids,
             sequences=sequences,
+            outputs_end={partition: span.end for partition, span in context.cut.outputs.items()},
         )
 
 
