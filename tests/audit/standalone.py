@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BIN = Path(sys.executable).parent
 _DEPLOY = "org.apache.spark.deploy"
+_START_S = 90.0
 _STOP_S = 10.0
 
 
@@ -50,13 +51,15 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 
         ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         log = start("master", f"{_DEPLOY}.master.Master", *ports)
-        await_true(lambda: _address(log), "the master listens")
+        await_true(lambda: _address(log), "the master listens", _START_S)
         address = _address(log)
         assert address is not None
         for number in range(workers):
             limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}")]
             start(f"worker-{number}", f"{_DEPLOY}.worker.Worker", *ports, *limits, address)
-        await_true(lambda: log.read_text().count("Registering worker") == workers, "the workers are registered")
+        await_true(
+            lambda: log.read_text().count("Registering worker") == workers, "the workers are registered", _START_S
+        )
         yield address
 
 
