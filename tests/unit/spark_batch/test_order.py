@@ -15,7 +15,8 @@ from spark_batch.order import displaced
 
 def late(*offsets: int) -> list[int]:
     """Positions of what is displaced among outputs of these source offsets."""
-    return displaced(np.array(offsets, np.int64), np.zeros(len(offsets), np.int64)).tolist()
+    places: list[int] = displaced(np.array(offsets, np.int64), np.zeros(len(offsets), np.int64)).tolist()
+    return places
 
 
 @pytest.mark.parametrize(
