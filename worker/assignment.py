@@ -10,6 +10,7 @@ import structlog
 from confluent_kafka import KafkaException, TopicPartition
 
 from worker.errors import StoppedError, WorkerError, error_of, is_hopeless
+from worker.topics import source_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,8 +37,10 @@ def ends_of_new_topics(consumer: Consumer, settings: Settings, watchdog: Watchdo
     came could find the pins of a quicker one, and take a topic for known whose history it was told to leave out.
     """
     ends: dict[Partition, int] = {}
-    for topic in settings.topics if settings.start == "latest" else ():
-        metadata = _patiently("read metadata", partial(consumer.list_topics, topic, CALL_S), settings, watchdog)
+    if settings.start != "latest":
+        return ends
+    metadata = _patiently("read metadata", lambda: consumer.list_topics(timeout=CALL_S), settings, watchdog)
+    for topic in source_topics(settings, metadata.topics):
         partitions = [(topic, number) for number in metadata.topics[topic].partitions]
         if not committed_offsets(consumer, partitions, settings, watchdog):
             ends |= {p: _watermarks(consumer, p, settings, watchdog)[1] for p in partitions}

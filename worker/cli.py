@@ -20,7 +20,7 @@ from worker.logs import configure
 from worker.loop import TransactionalLoop
 from worker.progress import Progress
 from worker.settings import Settings, masked, resolve
-from worker.topics import check_topics
+from worker.topics import Topics
 from worker.watchdog import Watchdog
 
 app = typer.Typer(
@@ -95,7 +95,8 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             bootstrap=settings.bootstrap,
             transform=loaded.transform.digest,
         )
-        check_topics(settings, watchdog)
+        topics = Topics(settings, watchdog)
+        topics.check()
         loop = TransactionalLoop(
             settings,
             budget.run,
@@ -103,12 +104,9 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             DeadLetterLimit(limit.share, limit.window, limit.absolute),
             watchdog,
             progress.committed,
+            topics.ids,
         )
-        drained = (
-            Drain.at_start(loop.source.consumer, settings.topics, settings.worker.start_timeout_s)
-            if until_drained
-            else None
-        )
+        drained = Drain.at_start(loop.source.consumer, settings) if until_drained else None
         loop.run(drained)
     _log.info("stopped", drained=drained is not None and not watchdog.stopping, **progress.totals())
 

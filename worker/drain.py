@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import TopicPartition
 
+from worker.topics import source_topics
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from confluent_kafka import Consumer
 
     from worker.offsets import Offsets, Partition
+    from worker.settings import Settings
 
 
 class Drain:
@@ -21,11 +24,12 @@ class Drain:
         self._ends = dict(ends)
 
     @classmethod
-    def at_start(cls, consumer: Consumer, topics: tuple[str, ...], timeout_s: float) -> Drain:
+    def at_start(cls, consumer: Consumer, settings: Settings) -> Drain:
         """Read the ends now. A read_committed consumer's watermarks are last stable offsets. KafkaException where no broker answers."""
         ends = {}
-        for topic in topics:
-            metadata = consumer.list_topics(topic, timeout_s)
+        timeout_s = settings.worker.start_timeout_s
+        metadata = consumer.list_topics(timeout=timeout_s)
+        for topic in source_topics(settings, metadata.topics):
             for number in metadata.topics[topic].partitions:
                 _, ends[topic, number] = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout_s)
         return cls(ends)

@@ -55,7 +55,7 @@ class Filler:
         self._producer = producer
         self._diversions = diversions
 
-    def fill(self, batch: Batch, ranges: Mapping[Partition, tuple[int, int]]) -> Filled:
+    def fill(self, batch: Batch, ranges: Mapping[Partition, tuple[int, int]], topic_ids: Mapping[str, str]) -> Filled:
         """Transform and produce the batch, piece by piece, and let go of each piece of the batch: an abort rewinds, it needs no copy.
 
         A partition without records in the batch but with a range has passed commit markers.
@@ -77,7 +77,8 @@ class Filler:
                 filtered += result.filtered
                 dead += len(result.failures)
                 example = result.failures[-1] if result.failures else example
-            parts.append(PartitionReceipt(*partition, start, end, read, filtered, dead, dict(written)))
+            topic_id = topic_ids.get(partition[0])
+            parts.append(PartitionReceipt(*partition, start, end, read, filtered, dead, dict(written), topic_id))
         return Filled(tuple(parts), example, refused)
 
     def _transformed(self, partition: Partition, records: Sequence[SourceRecord]) -> Result:

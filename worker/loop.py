@@ -29,7 +29,7 @@ from worker.source import NotAMemberError, Source
 from worker.transaction import CommitUnknownError, TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from transforms.records import Result, SourceRecord
     from worker.batch import Batch
@@ -54,7 +54,9 @@ _log = structlog.get_logger("reckon.loop")
 
 
 class TransactionalLoop:
-    """One worker. ``transform``: from a run of records of one partition to its Result. ``on_commit`` is told of every receipt."""
+    """One worker. ``transform``: from a run of records of one partition to its Result. ``on_commit`` is told of every receipt,
+    ``ids_of`` gives the ids of topics.
+    """
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class TransactionalLoop:
         limit: DeadLetterLimit,
         watchdog: Watchdog,
         on_commit: Callable[[Receipt], None] = lambda _: None,
+        ids_of: Callable[[Collection[str]], dict[str, str]] = lambda _: {},
     ) -> None:
         self._settings = settings
         self._digest = digest
@@ -74,7 +77,7 @@ class TransactionalLoop:
         self._sequence = 0
         self._offsets = Offsets()
         self._producer = TransactionalProducer(settings.producer, watchdog)
-        self.source = Source(settings, self._offsets, watchdog)
+        self.source = Source(settings, self._offsets, watchdog, ids_of)
         self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
         self._failed_attempts = 0
         self._fresh_producers = 0
@@ -155,7 +158,7 @@ class TransactionalLoop:
             self._most = min(self._settings.transaction.records, 2 * self._most)
 
     def _fill(self, batch: Batch) -> Receipt:
-        filled = self._filler.fill(batch, self._offsets.ranges())
+        filled = self._filler.fill(batch, self._offsets.ranges(), self.source.topic_ids)
         self._limit.check(batch.records, sum(part.dead_lettered for part in filled.parts), filled.example)
         if filled.refused:
             raise UndeliverableError(filled.refused, next(iter(filled.refused.values())))

@@ -36,6 +36,8 @@ class PartitionReceipt:
     """Records that went to the dead letters."""
     written: dict[str, int] = field(default_factory=dict)
     """Outputs per topic; dead letters and receipts not counted."""
+    topic_id: str | None = None
+    """Id of the source topic (KIP-516): created again, a topic has another one. None: the broker did not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ _CONSUMER_DEFAULTS: ClientConfig = {
     # librdkafka's 1000 stops fetching for a second whenever its queue is full: it alone halves the throughput (DECISIONS.md).
     "fetch.queue.backoff.ms": 5,
     "queued.max.messages.kbytes": 65_536,
+    # How soon new partitions, and new topics that a pattern takes, are found: librdkafka's five minutes are long for people who wait.
+    "topic.metadata.refresh.interval.ms": 30_000,
     # Per partition. librdkafka's 100,000 fill the processor's caches with records that are not needed yet.
     "queued.min.messages": 10_000,
 }
@@ -115,6 +117,9 @@ class Settings:
     instance_id: str
     group_id: str
     topics: tuple[str, ...]
+    """Empty where there is a pattern."""
+    pattern: str | None
+    """In their place: all topics whose names match (librdkafka's `^...`)."""
     start: str
     sinks: tuple[str, ...]
     dead_letter_topic: str
@@ -200,6 +205,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         instance_id=worker.instance_id,
         group_id=group_id,
         topics=tuple(spec.source.topics),
+        pattern=spec.source.pattern,
         start=spec.source.start,
         sinks=loaded.transform.topics,
         dead_letter_topic=spec.dead_letter_topic,

@@ -21,7 +21,7 @@ from worker.errors import BadConfigError, FencedByTwinError, WorkerError, is_pas
 from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from worker.offsets import Offsets, Partition
     from worker.settings import Settings
@@ -42,7 +42,13 @@ _log = structlog.get_logger("reckon.source")
 class Source:
     """The source topics, read as a member of the pipeline's group. ``offsets`` is kept true by this class alone while polling."""
 
-    def __init__(self, settings: Settings, offsets: Offsets, watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        offsets: Offsets,
+        watchdog: Watchdog,
+        ids_of: Callable[[Collection[str]], dict[str, str]],
+    ) -> None:
         self._settings = settings
         self._offsets = offsets
         self._watchdog = watchdog
@@ -52,6 +58,9 @@ class Source:
         """Where partitions of a new group with ``start: latest`` begin: to be committed with the next transaction (R5)."""
         self.ends_reached: dict[Partition, int] = {}
         """Per partition the offset of the last end-of-partition event: every record below it was handed over."""
+        self.topic_ids: dict[str, str] = {}
+        """Of the topics that we have partitions of, as far as the broker tells."""
+        self._ids_of = ids_of
         self._new_topics: dict[Partition, int] = {}
         self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
 
@@ -62,7 +71,10 @@ class Source:
     def subscribe(self) -> None:
         self._new_topics = ends_of_new_topics(self._consumer, self._settings, self._watchdog)
         self._consumer.subscribe(
-            list(self._settings.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            [self._settings.pattern] if self._settings.pattern else list(self._settings.topics),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
         )
 
     def collect(self, *, most: int | None = None) -> Batch:
@@ -204,6 +216,8 @@ class Source:
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         ours = [(p.topic, p.partition) for p in partitions]
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
+        # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.
+        self.topic_ids |= self._ids_of({topic for topic, _ in ours})
         self._offsets.assign(starts)
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from tests.support.pipelines import SHORT, Scene, await_true, events, faults, in_background
+from tests.support.pipelines import SHORT, Scene, await_true, events, faults, under_load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Pat
         scene.produce(600)
         first = scene.worker("one", short=False, env=settings)
         scene.await_committed(300)
-        with in_background(lambda: scene.produce(7000, every_ms=1)):
+        with under_load(scene):
             others = [scene.worker(instance, short=False, env=settings) for instance in ("two", "three")]
             workers = [first, *others]
             await_true(lambda: [owned(worker) for worker in workers] == [2, 2, 2], "two partitions for each")
@@ -67,7 +67,7 @@ def test_r2_a_worker_that_lost_its_partitions_commits_nothing_of_them(bootstrap:
     with Scene(bootstrap, tmp_path, partitions=4, records=200) as scene:
         scene.produce(400)
         sleeper = scene.worker("sleeper")
-        with in_background(lambda: scene.produce(5000, every_ms=1)):
+        with under_load(scene):
             scene.await_committed(200)
             sleeper.pause()
             heir = scene.worker("heir")
@@ -104,6 +104,31 @@ def test_r5_records_of_new_partitions_are_processed_from_their_beginning(bootstr
 
         assert scene.problems(starts={(scene.source, 0): 100}) == []
         assert {(scene.source, 0): 170, (scene.source, 1): 40, (scene.source, 2): 60} == scene.committed()
+
+
+@pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+def test_r5_topics_that_a_pattern_takes_later_are_read_from_their_beginning(
+    bootstrap: str, tmp_path: Path, group_protocol: str
+) -> None:
+    """A topic is created under load and has records before the worker knows of it: with start=latest none is skipped."""
+    with Scene(bootstrap, tmp_path, partitions=2, start="latest", pattern=True) as scene:
+        scene.produce(100)
+        skipped = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
+        worker = scene.worker(
+            env={**protocol(group_protocol), "RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"}
+        )
+        scene.await_committed(100)
+        scene.produce(50)
+        scene.add_topic(f"{scene.source}.later", 2)
+        scene.produce(70)
+        scene.await_drained()
+        scene.produce(30)
+        scene.await_drained()
+        worker.terminate()
+        assert worker.wait() == 0
+
+        assert scene.problems(starts=skipped) == []
+        assert sum(scene.committed().values()) == 250
 
 
 def test_r5_start_latest_skips_what_was_there_and_nothing_that_came_after(bootstrap: str, tmp_path: Path) -> None:

@@ -300,7 +300,8 @@ def open_source(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> tuple[Source, 
     for name, value in {**SHORT, "RECKON_BOOTSTRAP_SERVERS": scene.bootstrap, "RECKON_INSTANCE_ID": "here"}.items():
         monkeypatch.setenv(name, value)
     offsets = Offsets()
-    return Source(resolve(load_pipeline(scene.path)), offsets, Watchdog(grace_s=60, call_limit_s=60)), offsets
+    source = Source(resolve(load_pipeline(scene.path)), offsets, Watchdog(grace_s=60, call_limit_s=60), lambda _: {})
+    return source, offsets
 
 
 def collect_until(source: Source, condition: Any) -> Any:

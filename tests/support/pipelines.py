@@ -41,7 +41,7 @@ SHORT = {
 
 _YAML = """\
 name: {name}
-source: {{topics: [{source}], start: {start}}}
+source: {{{topics}, start: {start}}}
 sink: {{topic: {sink}}}
 steps: {steps}
 transaction: {{records: {records}, interval_ms: 50}}
@@ -73,13 +73,15 @@ class Scene:
         start: str = "earliest",
         steps: str = STEPS,
         more: str = "",
+        pattern: bool = False,
     ) -> None:
-        """``more``: further lines of the pipeline file, in which ``{name}`` stands for the name."""
+        """``more``: further lines of the pipeline file, in which ``{name}`` stands for the name; ``pattern``: the source is one."""
         self.bootstrap = bootstrap
         self.reader = Reader(bootstrap)
         self.name = unique("p")
         self.source, self.sink = f"{self.name}.in", f"{self.name}.out"
         self.dead_letters, self.receipts = f"{self.name}.dead-letters", f"{self.name}.receipts"
+        self.topics = [self.source]
         self.partitions = [(self.source, number) for number in range(partitions)]
         self.workers: list[WorkerProcess] = []
         self._folder = folder
@@ -87,7 +89,7 @@ class Scene:
         self.path.write_text(
             _YAML.format(
                 name=self.name,
-                source=self.source,
+                topics=f'pattern: "^{self.source}"' if pattern else f"topics: [{self.source}]",
                 sink=self.sink,
                 start=start,
                 steps=steps,
@@ -108,6 +110,12 @@ class Scene:
             worker.kill()
             if error is not None:
                 error.add_note(worker.tail(40))
+
+    def add_topic(self, name: str, partitions: int) -> None:
+        """One more source topic, for a pipeline with a pattern."""
+        create_topics(self.bootstrap, {name: partitions})
+        self.topics.append(name)
+        self.partitions += [(name, number) for number in range(partitions)]
 
     def worker(
         self,
@@ -140,12 +148,12 @@ class Scene:
         return worker
 
     def produce(self, records: int, *, keys: int = 50, partition: int = -1, every_ms: float = 0) -> None:
-        """The next records: mostly good, some malformed, some tombstones, some with headers."""
+        """The next records, into the newest topic: mostly good, some malformed, some tombstones, some with headers."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2})
         for _ in range(records):
             n = next(self._sent)
             producer.produce(
-                self.source,
+                self.topics[-1],
                 value_of(n),
                 f"k{n % keys}",
                 partition,
@@ -186,7 +194,7 @@ class Scene:
         await_true(lambda: all(self.committed().get(p, 0) >= end for p, end in ends.items()), f"{ends} committed")
 
     def sources(self) -> list[StoredRecord]:
-        return self.reader.read([self.source])
+        return self.reader.read(self.topics)
 
     def outputs(self, *, committed: bool = True) -> list[StoredRecord]:
         return self.reader.read([self.sink, self.dead_letters], committed=committed)
@@ -297,6 +305,24 @@ class Onlooker:
             for message in self._consumer.consume(5000, 0.1):
                 if message.error() is None:
                     self.seen.append((message.partition() or 0, message.offset() or 0, message.value()))
+
+
+@contextlib.contextmanager
+def under_load(scene: Scene, *, most: int = 30_000) -> Any:
+    """Records come in, a thousand a second or fewer, while the block lasts: however slow the machine is, the load does not run out."""
+    done = threading.Event()
+
+    def load() -> None:
+        sent = 0
+        while not done.is_set() and sent < most:
+            scene.produce(500, every_ms=1)
+            sent += 500
+
+    with in_background(load):
+        try:
+            yield
+        finally:
+            done.set()
 
 
 @contextlib.contextmanager

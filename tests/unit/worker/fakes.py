@@ -69,6 +69,7 @@ def settings(
         instance_id="a",
         group_id="orders",
         topics=topics,
+        pattern=None,
         start=start,
         sinks=("out",),
         dead_letter_topic="orders.dead",
@@ -311,11 +312,13 @@ class FakeConsumer:
         offsets = [cast("int", m.offset()) for m in self._cluster.log[partition.topic, partition.partition]]
         return (offsets[0], offsets[-1] + 1) if offsets else (0, 0)
 
-    def list_topics(self, topic: str, timeout: float) -> Any:
-        self._cluster.called("list_topics", topic, timeout)
+    def list_topics(self, *, timeout: float) -> Any:
+        self._cluster.called("list_topics", timeout)
+        names = {name for name, _ in self._cluster.log}
         return SimpleNamespace(
             topics={
-                topic: SimpleNamespace(partitions={number: None for name, number in self._cluster.log if name == topic})
+                name: SimpleNamespace(partitions={number: None for topic, number in self._cluster.log if topic == name})
+                for name in names
             }
         )
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.unit.worker.fakes import FakeCluster, FakeConsumer, message
+from tests.unit.worker.fakes import FakeCluster, FakeConsumer, message, settings
 from worker.drain import Drain
 from worker.offsets import Offsets
 
@@ -49,13 +49,13 @@ def test_the_ends_are_those_at_the_start() -> None:
     """Of every partition of every topic; what is written later does not count."""
     cluster = FakeCluster()
     cluster.log = {A: [message(3), message(4)], B: [], ("other", 0): [message(7, topic="other")]}
-    drain = Drain.at_start(cast("Consumer", FakeConsumer(cluster)), ("in", "other"), 1.5)
+    drain = Drain.at_start(cast("Consumer", FakeConsumer(cluster)), settings(topics=("in", "other")))
     cluster.log[A].append(message(9))
 
     assert [call[1:] for call in cluster.calls if call[0] == "get_watermark_offsets"] == [
-        (A, 1.5),
-        (B, 1.5),
-        (("other", 0), 1.5),
+        (A, 30.0),
+        (B, 30.0),
+        (("other", 0), 30.0),
     ]
     assert drain(owning({A: 5, B: 0, ("other", 0): 8}), {})
     assert not drain(owning({A: 4}), {})

@@ -17,14 +17,14 @@ RECEIPT = Receipt(
     time_ms=1_700_000_000_000,
     partitions=(
         PartitionReceipt("in", 0, from_=10, to=20, read=9, filtered=2, dead_lettered=1, written={"out": 5, "other": 1}),
-        PartitionReceipt("in", 1, from_=0, to=1, read=1, filtered=1, dead_lettered=0),
+        PartitionReceipt("in", 1, from_=0, to=1, read=1, filtered=1, dead_lettered=0, topic_id="wT"),
     ),
 )
 JSON = (
     b'{"pipeline":"orders","transactional_id":"orders-a","incarnation":"6b0f","sequence":7,"transform":"sha256:00",'
     b'"worker":"0.1.0","time_ms":1700000000000,"partitions":['
-    b'{"topic":"in","partition":0,"to":20,"read":9,"filtered":2,"dead_lettered":1,"written":{"out":5,"other":1},"from":10},'
-    b'{"topic":"in","partition":1,"to":1,"read":1,"filtered":1,"dead_lettered":0,"written":{},"from":0}],"schema":1}'
+    b'{"topic":"in","partition":0,"to":20,"read":9,"filtered":2,"dead_lettered":1,"written":{"out":5,"other":1},"topic_id":null,"from":10},'
+    b'{"topic":"in","partition":1,"to":1,"read":1,"filtered":1,"dead_lettered":0,"written":{},"topic_id":"wT","from":0}],"schema":1}'
 )
 
 

@@ -30,7 +30,12 @@ class World:
     def __init__(self, cluster: FakeCluster, topics: tuple[str, ...] = ("in",), records: int = 1000) -> None:
         self.cluster = cluster
         self.offsets = Offsets()
-        self.source = Source(settings(topics=topics, records=records), self.offsets, cluster.watchdog)
+        self.source = Source(
+            settings(topics=topics, records=records),
+            self.offsets,
+            cluster.watchdog,
+            lambda names: {name: f"id of {name}" for name in names},
+        )
         self.consumer = cast("FakeConsumer", self.source.consumer)
         self.source.subscribe()
         self.source.collect()
