@@ -17,8 +17,8 @@ WORKDIR /build/source
 COPY pyproject.toml README.md LICENSE ./
 COPY transforms transforms
 COPY worker worker
-# pyproject.toml lists these two packages; left empty they add nothing to the wheel.
-RUN mkdir -p devkit spark_batch \
+# pyproject.toml lists these packages; left empty they add nothing to the wheel.
+RUN mkdir -p devkit spark_batch/report \
  && /build/venv/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /build/wheels . \
  && /build/venv/bin/pip --python /opt/reckon/bin/python install --quiet --no-compile --no-deps /build/wheels/*.whl \
  && /opt/reckon/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/reckon/lib

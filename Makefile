@@ -5,16 +5,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench lock clean
+.PHONY: help demo test lint types bench bench-cel bench-audit fuzz audit-proof lock clean
 
 help: ## what can be done here
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo ## real records through a real broker, a worker killed inside a transaction, and the proof
 	@$(BIN)/reckon demo
 
 test: $(VENV)/dev ## all tests, on a real broker
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .
@@ -25,6 +25,20 @@ types: $(VENV)/dev ## mypy --strict, the tests too
 
 bench: $(VENV)/dev ## side by side with the peers: prints ratios
 	@$(BIN)/python -m tests.bench
+
+bench-cel: $(VENV)/dev ## CEL side by side with other evaluators
+	@$(BIN)/python -m tests.bench.cel
+
+bench-audit: $(VENV)/dev ## the audit against a bare count() of the same topics
+	@$(BIN)/python -m tests.bench.audit
+
+audit-proof: $(VENV)/dev ## a thousand planted defects to be found, a hundred audits of a running pipeline without a false alarm
+	@$(BIN)/python -m tests.audit sensitivity
+	@$(BIN)/python -m tests.audit specificity --audits 100
+
+fuzz: $(VENV)/dev ## a million records through every step, ten thousand damaged pipeline files
+	@$(BIN)/python -m tests.fuzz records --count 1000000
+	@$(BIN)/python -m tests.fuzz configs --count 10000
 
 lock: $(VENV)/dev ## write the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
 from worker.budget import TimeBudget
 from worker.commands import register
+from worker.commands.audit import CONTEXT, audit
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
 from worker.errors import ExitCode, WorkerError, error_of
@@ -119,6 +120,7 @@ def _fail(message: str, code: ExitCode) -> NoReturn:
 def main() -> None:
     """Entry point of the console command."""
     register(app)
+    app.command(context_settings=CONTEXT)(audit)
     try:
         from devkit.cli import broker  # noqa: PLC0415 - the devkit is an extra that production does without
         from devkit.demo import demo  # noqa: PLC0415
