@@ -96,7 +96,12 @@ def _routes(data: dict[str, Any]) -> Iterator[Broken]:
                 if entry != len(routes) - 1 and path[-1] == "route":
                     message = "a route without `when` takes every record, expected it to be the last entry"
                     yield Broken((*path, entry), message)
-            if path[-1] == "route_all" and _get(route, "to") in [_get(other, "to") for other in routes[:entry]]:
+            topic = _get(route, "to")
+            if (
+                path[-1] == "route_all"
+                and topic is not None
+                and topic in [_get(other, "to") for other in routes[:entry]]
+            ):
                 message = "the topic stands in this step already, expected it once: join the conditions with ||"
                 yield Broken((*path, entry, "to"), message)
     if _get(data, "sink") is None and not has_default:
@@ -165,12 +170,14 @@ def _formats(data: dict[str, Any]) -> Iterator[Broken]:
 
 def _first_type(formats: Any) -> Any:
     """What `this` is before the first step; where the source's topics differ, the one that steps can do least with."""
-    found = set(formats.values()) if isinstance(formats, dict) else {formats}
+    found = list(formats.values()) if isinstance(formats, dict) else [formats]
     return next((kind for kind in ("bytes", "string") if kind in found), "json")
 
 
 def _depth(data: dict[str, Any]) -> Iterator[Broken]:
     """Each explode is a loop inside of the one before it."""
-    explodes = [index for index, step in enumerate(_items(_get(data, "steps"))) if "explode" in (step or ())]
+    explodes = [
+        index for index, step in enumerate(_items(_get(data, "steps"))) if isinstance(step, dict) and "explode" in step
+    ]
     for index in explodes[MAX_EXPLODES:]:
         yield Broken(("steps", index, "explode"), f"one explode too many, expected at most {MAX_EXPLODES}")

@@ -25,9 +25,14 @@ _CASTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 """Per type its name in Python, and CEL's conversion."""
 
+_LONGEST = 400
+"""Characters of text: the largest double has 309 digits, and what is longer is not worth a look at each of them."""
+
 
 def cast(value: Any, kind: str, field: str) -> Any:
     """The value as that type, by the rules of CEL. Raises `CastError`."""
+    if type(value) is str and len(value) > _LONGEST:
+        raise CastError(f"{field}: text of more than {_LONGEST} characters, expected {kind}")
     try:
         result = _CASTS[kind][1](value)
     except CelError as error:

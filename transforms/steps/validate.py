@@ -37,8 +37,15 @@ def checking(schema: Any) -> Callable[[Any], None]:
     compiled = validator(schema)
 
     def check(value: Any) -> None:
-        if not compiled.is_valid(value):
-            raise _failure(compiled, value)
+        try:
+            problem = None if compiled.is_valid(value) else _failure(compiled, value)
+        except ValueError:
+            # The library's own, where it looks deeper than 255 levels, be it for the words of an error; its text may quote the record.
+            problem = ValidationFailed(
+                "no match, or none that can be told: the record is nested more than 255 levels deep"
+            )
+        if problem is not None:
+            raise problem
 
     return check
 

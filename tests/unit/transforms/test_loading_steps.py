@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.transforms.test_loading import GOOD, problems
 from transforms.loading import load_pipeline
+from transforms.steps import STEPS as ALL_STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,6 +161,19 @@ FILES: dict[str, tuple[str, list[str]]] = {
             "2:49: not a choice here, expected 'json', 'string' or 'bytes'",
             "3:28: not a choice here, expected 'json', 'string' or 'bytes'",
         ],
+    ),
+    "formats and steps of wrong types": (
+        HEAD + "source: {topics: [in], format: []}\n" + OUT + "steps:\n  - 5\n  - route_all: [{}, {}]\n",
+        [
+            f"2:32: {NO_FORMAT}",
+            "5:5: not a step, expected a mapping with one of " + ", ".join(ALL_STEPS),
+            "6:17: the key 'to' of 'route_all' is missing, expected it",
+            "6:21: the key 'to' of 'route_all' is missing, expected it",
+        ],
+    ),
+    "formats of wrong types by topic": (
+        HEAD + "source: {topics: [in], format: {in: []}}\n" + OUT,
+        [f"2:32: {NO_FORMAT}"],
     ),
     "a format of no topic": (
         HEAD + "source: {topics: [in], format: {inn: string}}\nsink: {topic: out, format: string}\n",

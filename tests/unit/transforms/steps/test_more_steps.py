@@ -45,6 +45,8 @@ CASTS: list[tuple[str, object, object]] = [
     ("double", 7, 7.0),
     ("double", "1e3", 1000.0),
     ("double", "NaN", 'CastError: "x": not a finite number, which JSON cannot hold, expected double'),
+    ("double", "1" * 309, float("1" * 309)),
+    ("double", "1" * 401 + "x", 'CastError: "x": text of more than 400 characters, expected double'),
     ("string", 1.0, "1"),
     ("string", True, "true"),
     ("string", {}, 'CastError: "x": no such overload: string(map), expected string'),
@@ -224,6 +226,17 @@ def test_validate_does_not_quote_values_and_is_bounded() -> None:
     assert message.endswith("; and more")
     assert message.count("; ") == 3
     assert "secret" not in message
+
+
+def test_validate_of_what_is_nested_deeply() -> None:
+    """The library looks no deeper than 255 levels, but only where it has to."""
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    message = "ValidationFailed: no match, or none that can be told: the record is nested more than 255 levels deep"
+    step = {"validate": {"schema": {"properties": {"a": {"type": "array"}}, "required": ["a"]}}}
+    assert len(result_of([step], [{"a": deep}]).outputs) == 1
+    assert run([step], [{"b": deep}]) == [message]
 
 
 HERE = "tests.unit.transforms.steps.some_functions"
