@@ -1,0 +1,111 @@
+"""The judge on what real workers left: complete where all is well, and no more said than is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devkit.reader import Reader
+from spark_batch.model import Depth, ExitCode, Kind, Range, Verdict
+from tests.audit.auditor import Auditor
+from tests.support.pipelines import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+RECORDS = 600
+
+
+@pytest.fixture(scope="module")
+def auditor(spark: SparkSession) -> Auditor:
+    return Auditor(spark)
+
+
+@pytest.fixture(scope="module")
+def scene(
+    bootstrap: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch
+) -> Iterator[Scene]:
+    """A pipeline that worked off 600 records, half of them out of transactions, some of which were aborted."""
+    monkeypatch_module.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
+    with Scene(bootstrap, tmp_path_factory.mktemp("judge"), records=100) as made:
+        made.produce(RECORDS // 2)
+        made.produce_in_transactions(RECORDS // 2)
+        made.drain()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+def verdicts(scene: Scene) -> dict[Verdict, int]:
+    """What the oracle says of every source record."""
+    counts = dict.fromkeys((Verdict.EXACTLY_ONCE, Verdict.DEAD_LETTERED, Verdict.FILTERED), 0)
+    for source in scene.sources():
+        expected = scene.expected(source)
+        dead = expected is not None and expected.topic == scene.dead_letters
+        counts[Verdict.DEAD_LETTERED if dead else Verdict.EXACTLY_ONCE if expected else Verdict.FILTERED] += 1
+    return counts
+
+
+@pytest.mark.parametrize("depth", [Depth.RECORDS, Depth.CONTENT])
+def test_a_healthy_pipeline_is_complete_and_every_record_has_its_verdict(
+    scene: Scene, auditor: Auditor, depth: Depth
+) -> None:
+    judgement = auditor(scene.path, depth)
+    assert (judgement.exit_code, judgement.findings, judgement.depth) == (ExitCode.COMPLETE, (), depth)
+    assert {v: n for v, n in judgement.totals.items() if v is not Verdict.IN_FLIGHT} == verdicts(scene)
+    assert judgement.audited == {p: Range(0, end) for p, end in scene.committed().items()}
+    for partition, span in judgement.audited.items():
+        strip = [s for s in judgement.stretches if (s.topic, s.partition) == partition]
+        assert [s.start for s in strip] == [span.start, *(s.end for s in strip[:-1])]
+        assert strip[-1].end == span.end
+
+
+def test_at_depth_offsets_records_are_claimed_and_nothing_more_is_said_of_them(scene: Scene, auditor: Auditor) -> None:
+    judgement = auditor(scene.path, Depth.OFFSETS)
+    assert judgement.exit_code is ExitCode.COMPLETE
+    assert {v: n for v, n in judgement.totals.items() if v is not Verdict.IN_FLIGHT} == {Verdict.CLAIMED: RECORDS}
+    assert judgement.ledger == ()
+
+
+def test_the_ledger_counts_what_a_plain_consumer_counts(scene: Scene, auditor: Auditor) -> None:
+    judgement = auditor(scene.path)
+    reader = Reader(scene.bootstrap)
+    topics = [scene.sink, scene.dead_letters, scene.receipts]
+    places = {p for p in judgement.cut.outputs if p[0] in topics}
+    committed, everything = (reader.read(topics, committed=which) for which in (True, False))
+    assert {(r.topic, r.partition) for r in judgement.ledger} == places
+    for row in judgement.ledger:
+        there = sum((r.topic, r.partition) == (row.topic, row.partition) for r in everything)
+        shown = sum((r.topic, r.partition) == (row.topic, row.partition) for r in committed)
+        assert (row.committed, row.aborted, row.in_flight, row.foreign) == (shown, there - shown, 0, 0)
+        assert row.committed + row.aborted + row.markers == row.end - row.start
+    assert all(balance.claimed == balance.found > 0 for balance in judgement.balances)
+
+
+def test_another_transform_is_no_false_alarm(scene: Scene, auditor: Auditor, tmp_path: Path) -> None:
+    """Bitmaps and receipts are judged as before; of content nothing is said."""
+    other = tmp_path / scene.path.name
+    other.write_text(scene.path.read_text().replace("n * 2", "n * 3"))
+    assert auditor(other).exit_code is ExitCode.COMPLETE
+    judgement = auditor(other, Depth.CONTENT)
+    assert judgement.exit_code is ExitCode.CANNOT_JUDGE
+    assert judgement.finding_counts == {Kind.OTHER_TRANSFORM: len(scene.partitions)}
+    assert judgement.totals[Verdict.UNVERIFIABLE] == RECORDS
+
+
+def test_without_lineage_no_more_is_claimed_than_receipts_can_say(
+    scene: Scene, auditor: Auditor, tmp_path: Path
+) -> None:
+    plain = tmp_path / scene.path.name
+    plain.write_text(scene.path.read_text() + "lineage: false\n")
+    judgement = auditor(plain)
+    assert (judgement.depth, judgement.totals[Verdict.CLAIMED]) == (Depth.OFFSETS, RECORDS)
+    assert "lineage: false" in judgement.notes[0]
