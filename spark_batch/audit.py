@@ -140,7 +140,9 @@ class _Audit:
 
     def _context(self, spark: SparkSession, admin: KafkaAdmin, work_dir: Path) -> Context:
         spec = self.loaded.spec
-        cut = take_cut(admin, topics_of(self.loaded), arguments.group_of(spec), self.args.wait_s, self.progress.tell)
+        cut = take_cut(
+            admin, topics_of(self.loaded, admin), arguments.group_of(spec), self.args.wait_s, self.progress.tell
+        )
         since = None if self.args.since_ms is None else admin.at(cut.source_start, self.args.since_ms)
         scope = scope_of(cut, self.before, since)
         return Context(

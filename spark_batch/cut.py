@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spark_batch.errors import CannotJudgeError
 from spark_batch.model import Cut, OpenTransaction, Range
+from transforms.topic_pattern import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,10 +37,19 @@ class Topics:
     """Everything that its transactions write: outputs, dead letters, receipts; each once."""
 
 
-def topics_of(loaded: LoadedPipeline) -> Topics:
+def topics_of(loaded: LoadedPipeline, admin: KafkaAdmin) -> Topics:
+    """The topics of a pipeline; those that its pattern takes are looked up as the worker does (worker/topics.py).
+
+    Raises CannotJudgeError where a pattern takes none: nothing audited is not the same as nothing found.
+    """
     spec = loaded.spec
+    sources = tuple(spec.source.topics)
+    if spec.source.pattern is not None:
+        sources = tuple(sorted(name for name in admin.names() if matches(spec.source.pattern, name)))
+        if not sources:
+            raise CannotJudgeError(f"no topic matches the source's pattern {spec.source.pattern}")
     written = (*loaded.transform.topics, spec.dead_letter_topic, spec.receipts_topic)
-    return Topics(tuple(spec.source.topics), tuple(dict.fromkeys(written)))
+    return Topics(sources, tuple(dict.fromkeys(written)))
 
 
 def take_cut(

@@ -78,6 +78,10 @@ class KafkaAdmin:
     def __exit__(self, *_: object) -> None:
         self._admin.close()
 
+    def names(self) -> set[str]:
+        """Names of all topics that may be seen, internal ones left out."""
+        return set(self._call("list the topics", self._admin.listTopics().names().get))
+
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Id and number of partitions of each topic that exists."""
         futures = self._admin.describeTopics(self._list(names)).topicNameValues()

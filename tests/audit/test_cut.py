@@ -17,7 +17,7 @@ from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined] # 
 
 from devkit.admin import admin_client
 from devkit.reader import Reader
-from spark_batch.cut import Topics, moved_starts, take_cut
+from spark_batch.cut import Topics, moved_starts, take_cut, topics_of
 from spark_batch.errors import CannotJudgeError
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import OpenTransaction, Range
@@ -25,9 +25,11 @@ from spark_batch.topics import read_topic
 from tests.audit.hanging import EPOCH, PRODUCER_ID, hang
 from tests.support.broker import create_topics, unique
 from tests.support.pipelines import await_true
+from transforms.loading import load_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -230,6 +232,20 @@ def test_a9_new_partitions_are_in_the_next_cut(admin: KafkaAdmin, bootstrap: str
     assert (after.source_start[pipeline.source, 1], after.outputs[pipeline.output, 3]) == (0, Range(0, 0))
     assert after.committed == before.committed
     assert after.topic_ids == before.topic_ids
+
+
+def test_a_pattern_takes_the_topics_that_are_there(admin: KafkaAdmin, bootstrap: str, tmp_path: Path) -> None:
+    """Those that the worker's pattern takes; one that takes none is no empty audit."""
+    name = unique("pattern")
+    create_topics(bootstrap, {f"{name}-in.a": 1, f"{name}-in.b": 1, f"other.{name}-in.a": 1})
+    path = tmp_path / "pipeline.yaml"
+    text = 'name: {name}\nsource: {{pattern: "^{pattern}$"}}\nsink: {{topic: out}}\n'
+    path.write_text(text.format(name=name, pattern=f"{name}-in[.].*"))
+    found = topics_of(load_pipeline(path), admin)
+    assert found == Topics((f"{name}-in.a", f"{name}-in.b"), ("out", f"{name}.dead-letters", f"{name}.receipts"))
+    path.write_text(text.format(name=name, pattern=f"{name}-none"))
+    with pytest.raises(CannotJudgeError, match="no topic matches the source's pattern"):
+        topics_of(load_pipeline(path), admin)
 
 
 def test_a11_a_group_without_offsets_has_no_c(admin: KafkaAdmin, bootstrap: str) -> None:
