@@ -15,6 +15,7 @@ from rich.table import Table
 
 from devkit import oracle
 from devkit.cluster import Cluster
+from devkit.demo_audit import audit, in_words
 from devkit.errors import BrokerTimeoutError, DevkitError
 from devkit.feeder import Feeder
 from devkit.judgement import Judgement, judge
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PIPELINE = ROOT / "config" / "pipelines" / "orders.yaml"
+PAGES = ROOT / "demo-audit"
 ORDERS = 200_000
 PARTITIONS = 4
 WORKERS = ("demo-a", "demo-b")
@@ -124,15 +126,21 @@ def _run(
             _stop(stages, workers)
             if before_verification is not None:
                 before_verification(bootstrap)
+            auditing = running.enter_context(audit(PIPELINE, bootstrap, PAGES))
             with stages.stage("an independent read_committed reader compares everything with what is due"):
                 judgement = judge(reader, feeder.kinds, orphan.records)
+            with stages.stage("the audit, a Spark job, judges every order"):
+                code, verdict = auditing.verdict()
         except (DevkitError, KafkaException):
             for worker in workers.values():
                 console.print(worker.tail(), markup=False, highlight=False)
             raise
     _report(console, judgement, feeder, orphan)
-    console.print(_next_steps(judgement, stages.elapsed_s), highlight=False, soft_wrap=True)
-    return 0 if judgement.ok else 1
+    console.print(f"\nThe audit (exit code {code}): {in_words(verdict)}", highlight=False, soft_wrap=True)
+    console.print(f"Its page: {auditing.page}", highlight=False, soft_wrap=True)
+    held = judgement.ok and code == 0
+    console.print(_next_steps(held=held, elapsed_s=stages.elapsed_s), highlight=False, soft_wrap=True)
+    return 0 if held else 1
 
 
 def _share(reader: Reader, say: Callable[[str], None]) -> bool:
@@ -238,8 +246,8 @@ def _report(console: Console, judgement: Judgement, feeder: Feeder, orphan: Orph
     console.print(checks)
 
 
-def _next_steps(judgement: Judgement, elapsed_s: float) -> str:
-    if not judgement.ok:
+def _next_steps(*, held: bool, elapsed_s: float) -> str:
+    if not held:
         return f"\n[bold red]Not exactly once[/] ({elapsed_s:.0f} s)."
     return (
         f"\n[bold green]Exactly once[/], worker killed inside a transaction: yes ({elapsed_s:.0f} s).\n\n"

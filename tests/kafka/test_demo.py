@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -11,14 +12,18 @@ from rich.console import Console
 from devkit import demo, oracle
 from devkit.reader import read
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ORDERS = 20_000
 
 pytestmark = pytest.mark.timeout(180)
 
 
-def test_the_demo_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Plain lines where there is no terminal; the numbers are those of the generator."""
     monkeypatch.setattr(demo, "FEED_S", 4.0)
+    monkeypatch.setattr(demo, "PAGES", tmp_path)
     out = io.StringIO()
     code = demo.run_demo(ORDERS, Console(file=out, width=200))
     text = out.getvalue()
@@ -28,6 +33,8 @@ def test_the_demo_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Exactly once" in text
     assert "BROKEN" not in text
     assert text.count("held  ") == 8
+    assert "The audit (exit code 0): complete: " in text
+    assert "DOCTYPE html" in (demo.PAGES / "audit.html").read_text()[:100]
     assert "\x1b" not in text
 
 
@@ -45,9 +52,10 @@ def double_an_output(bootstrap: str) -> None:
     assert producer.flush(30) == 0
 
 
-def test_the_verdict_names_a_doubled_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verdict_names_a_doubled_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One doubled record among twenty thousand: exit code 1, and every other check still holds but for the receipts' counts."""
     monkeypatch.setattr(demo, "FEED_S", 4.0)
+    monkeypatch.setattr(demo, "PAGES", tmp_path)
     out = io.StringIO()
     code = demo.run_demo(ORDERS, Console(file=out, width=200), before_verification=double_an_output)
     text = out.getvalue()
@@ -58,6 +66,8 @@ def test_the_verdict_names_a_doubled_record(monkeypatch: pytest.MonkeyPatch) -> 
         "receipts tile the source, and their counts are true",
     ]
     assert "duplicated: 1, e.g. " in text
+    assert "The audit (exit code 1): findings: " in text
+    assert "; findings: 1 duplicate" in text
     assert "Not exactly once" in text
 
 
