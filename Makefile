@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench bench-cel bench-audit fuzz audit-proof lock clean
+.PHONY: help demo test lint configs types bench bench-cel bench-audit fuzz audit-proof lock clean
 
 help: ## what can be done here
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ test: $(VENV)/dev ## all tests, on a real broker
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+configs: $(VENV)/dev ## lint and test the pipelines of config/
+	@$(BIN)/reckon lint config
+	@$(BIN)/reckon test config
 
 types: $(VENV)/dev ## mypy --strict, the tests too
 	@$(BIN)/mypy

@@ -6,12 +6,17 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from devkit import Cluster
 from tests.support.broker import Choice, choose_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# No test fails for its speed: on a busy machine a first call may take seconds.
+settings.register_profile("reckon", deadline=None)
+settings.load_profile("reckon")
 
 _choice = pytest.StashKey[Choice]()
 _running = pytest.StashKey[tuple[contextlib.ExitStack, str]]()
