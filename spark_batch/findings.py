@@ -32,19 +32,25 @@ def of_tiles(tiled: DataFrame) -> DataFrame:
 
 
 def of_scan(plan: Plan, scanned: DataFrame) -> DataFrame:
-    """Outputs whose source cannot exist, from rows ORPHAN of scan.SCANNED."""
+    """Outputs whose source cannot exist, and copies that came late, from rows ORPHAN and LATE of scan.SCANNED."""
+    late = F.col("what") == int(What.LATE)
     part = F.split("text", "/")
     named = F.struct(part[0], part[1].cast("int"), part[2].cast("bigint")).cast(_SOURCE)
-    return scanned.where(f"what = {int(What.ORPHAN)}").select(
-        F.lit(str(Kind.ORPHAN)).alias("kind"),
+    return scanned.where(F.col("what").isin(int(What.ORPHAN), int(What.LATE))).select(
+        F.when(late, str(Kind.DUPLICATE)).otherwise(str(Kind.ORPHAN)).alias("kind"),
         _output_topic(plan).alias("topic"),
         "partition",
         F.col("low").alias("offset"),
         F.lit(None).cast("bigint").alias("end"),
         F.when(F.col("text").rlike(r"^[^/]+/\d{1,9}/\d{1,18}/\d{1,18}$"), named).alias("source"),
-        F.concat(F.lit("it names "), F.col("text"), F.lit(", which is no source record of this pipeline")).alias(
-            "detail"
-        ),
+        F.concat(
+            F.lit("it names "),
+            F.col("text"),
+            F.when(
+                late,
+                ", which the last audit judged, and was written after that: one too many, unless it was missing then",
+            ).otherwise(", which is no source record of this pipeline"),
+        ).alias("detail"),
     )
 
 

@@ -206,7 +206,7 @@ def _judge_topics(context: Context, tiled: DataFrame, work: _Work, kept: _Kept) 
                 Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=detail)
             )
     counted, pairs = tallies(scanned, plan)
-    if any(what is What.ORPHAN for what, _ in counted):
+    if any(what in (What.ORPHAN, What.LATE) for what, _ in counted):
         work.tables.append(tables.of_scan(plan, scanned))
     if ranges:
         context.tell("comparing contents")

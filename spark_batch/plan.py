@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_batch.model import Range
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from spark_batch.context import Context
     from spark_batch.model import Partition
 
@@ -32,6 +34,10 @@ class Plan:
     """Outputs that name a lower offset have no source that was ever claimed; 0 where that cannot be known."""
     outputs: tuple[str, ...]
     dead_letters: str
+    judged_below: tuple[int, ...] = ()
+    """Per source partition the last audit's C: what is below it was judged then; 0, or no element at all, where there was none."""
+    seen: Mapping[Partition, int] = field(default_factory=dict)
+    """Per output partition where the last audit stopped reading: what stands there or beyond and is of a record judged then came late."""
 
     @property
     def source_topics(self) -> tuple[str, ...]:

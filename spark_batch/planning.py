@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from spark_batch.context import Begin
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Finding, Kind, Range, Verdict
 from spark_batch.plan import DEAD_LETTERS, Plan
@@ -122,7 +123,15 @@ def _numbered(context: Context, summaries: Mapping[Partition, Any], aside: Aside
         never_claimed_below=tuple(lowest),
         outputs=tuple(context.loaded.transform.topics),
         dead_letters=spec.dead_letter_topic,
+        judged_below=tuple(_judged_below(context, partition, aside) for partition in sources),
+        seen=context.seen,
     )
+
+
+def _judged_below(context: Context, partition: Partition, aside: Aside) -> int:
+    if partition in aside or context.begin.get(partition) is not Begin.CONTINUED:
+        return 0
+    return context.audited[partition].start
 
 
 def _compacted(context: Context) -> list[Finding]:

@@ -13,13 +13,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.bitmaps import SHIFT
+from spark_batch.context import Begin
 from spark_batch.model import Kind
 from spark_batch.plan import output_ranges
-from spark_batch.tiling import Bounds, Claims, begin_of, pieces, tile, width
+from spark_batch.tiling import Bounds, Claims, RangeFinding, begin_of, pieces, tile, width
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
@@ -90,7 +91,16 @@ def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFr
         F.array("read", "filtered", "dead_lettered"), known, F.array(F.coalesce(all_written, F.lit(0)) - known_written)
     )
     claims = entries.select(
-        "topic", "partition", "from", "to", figures.alias("figures"), "time_ms", "transform", "topic_id"
+        "topic",
+        "partition",
+        "from",
+        "to",
+        figures.alias("figures"),
+        "time_ms",
+        "transform",
+        "topic_id",
+        "at_partition",
+        "at_offset",
     )
     seeds = context.spark.createDataFrame(
         [(topic, partition) for topic, partition in sorted(context.audited)], "topic string, partition int"
@@ -184,6 +194,8 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
     audited, starts = dict(context.audited), dict(context.cut.source_start)
     ids, digest = dict(context.cut.topic_ids), context.loaded.transform.digest
     begins = dict(context.begin)
+    receipts = context.loaded.spec.receipts_topic
+    seen = {partition: end for (topic, partition), end in context.seen.items() if topic == receipts}
     earliest = context.loaded.spec.source.start == "earliest"
     columns = 3 + len(context.loaded.transform.topics) + 1
 
@@ -216,6 +228,8 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
             table["transform"].to_numpy(),
         )
         made, findings = tile(claims, Bounds(begin, bounds.end, log_start, until_ms, digest))
+        if begins[where] is Begin.CONTINUED:
+            findings += _late(table, seen, begin)
         rows.summary(begin, lowest, highest, read_below, len(findings))
         rows.pieces(made, width(begin, bounds.end))
         for found in findings:
@@ -223,6 +237,17 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
         return rows.table()
 
     return make
+
+
+def _late(table: pa.Table, seen: Mapping[int, int], begin: int) -> list[RangeFinding]:
+    """Receipts that stand behind all that the last audit has read, and claim what was claimed then: offsets were set back in between."""
+    columns = (table[name].to_pylist() for name in ("from", "to", "at_partition", "at_offset"))
+    detail = "a receipt that was written after the last audit claims these offsets again"
+    return [
+        RangeFinding(Kind.RECEIPT_OVERLAP, low, min(high, begin), detail)
+        for low, high, partition, offset in zip(*columns, strict=True)
+        if low < begin and low < high and offset >= seen.get(partition, offset + 1)
+    ]
 
 
 def _of_other_topic(table: pa.Table, topic_id: str | None) -> str:

@@ -35,6 +35,8 @@ class What(IntEnum):
     """Without lineage."""
     ORPHAN = 5
     """One output, at place `low`, with its lineage as text: no source record can have been its source."""
+    LATE = 7
+    """As ORPHAN; its source record was judged by the last audit, and this stands behind all that that one has read."""
     DISORDER = 6
     """Outputs of one source partition that do not stand in its order, in this partition."""
 
@@ -93,6 +95,9 @@ class OutputScan:
         self._committed = np.array([*plan.committed, 0])
         self._end = np.array([*plan.end, 0])
         self._lowest = np.array([*plan.never_claimed_below, 0])
+        self._judged_below = np.array([*(plan.judged_below or (0,) * len(plan.sources)), 0])
+        name = plan.topic_of(topic)
+        self._seen = {partition: end for (other, partition), end in plan.seen.items() if other == name}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = _Rows(self._topic)
@@ -135,7 +140,11 @@ class OutputScan:
         source, offset, index = self.locate(texts)
         orphan, flying, judged = self.judged(source, offset)
         for at in np.flatnonzero(orphan):
-            rows.orphan(partition, int(places[at]), texts[int(at)].as_py())
+            rows.stray(What.ORPHAN, partition, int(places[at]), texts[int(at)].as_py())
+        if partition in self._seen:
+            late = ~orphan & ~flying & (offset < self._judged_below[source]) & (places >= self._seen[partition])
+            for at in np.flatnonzero(late):
+                rows.stray(What.LATE, partition, int(places[at]), texts[int(at)].as_py())
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
         if not judged.all():
@@ -226,9 +235,9 @@ class _Rows:
     def disorder(self, partition: int, source: int) -> None:
         self._disorder.add((partition, source))
 
-    def orphan(self, partition: int, place: int, text: bytes) -> None:
+    def stray(self, what: What, partition: int, place: int, text: bytes) -> None:
         shown = text[:300].decode("utf-8", "replace")
-        self._ready.append((What.ORPHAN, self._topic, partition, -1, 0, 0, 1, place, place, None, None, shown))
+        self._ready.append((what, self._topic, partition, -1, 0, 0, 1, place, place, None, None, shown))
 
     def overflow(self) -> Iterator[pa.RecordBatch]:
         """What must be handed over so that memory stays flat: the buckets that were begun first."""

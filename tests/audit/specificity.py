@@ -78,7 +78,7 @@ def run(
             report.moved += committed > last
             last = committed
             _note(report, look, judgement)
-            tell(f"{number + 1}: {look}, {committed} committed, {turmoil.count()}")
+            tell(f"{number + 1}: {look}, {committed} committed, {len(report.alarms)} alarms, {turmoil.count()}")
         turmoil.settle()
         judgement = auditor(turmoil.scene.path, Depth.CONTENT)
         _note(report, "content after all", judgement)
