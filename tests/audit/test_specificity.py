@@ -39,11 +39,11 @@ def auditor(spark: SparkSession) -> Auditor:
 
 def test_a_running_pipeline_is_complete_at_every_look(auditor: Auditor, bootstrap: str, tmp_path: Path) -> None:
     """Aborts, unknown outcomes, a kill and rebalances take place meanwhile; every depth, from the beginning and on from the last look."""
-    report = specificity.run(auditor, bootstrap, tmp_path, SEED, audits=6, rate=200, change_s=2.0)
+    report = specificity.run(auditor, bootstrap, tmp_path, SEED, audits=4, rate=100, change_s=2.0)
     assert (report.alarms, report.problems) == ([], []), report.line()
     took_place = report.turns
     assert min(took_place.aborts, took_place.kills, took_place.rebalances) > 0, report.line()
-    assert report.moved >= 3, report.line()
+    assert report.moved >= 2, report.line()
 
 
 def test_a_cut_that_looks_at_outputs_before_c_raises_false_alarms(
