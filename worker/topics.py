@@ -78,10 +78,15 @@ class Topics:
         futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=DESCRIBE_S)
         for topic, future in futures.items():
             try:
-                found[topic] = str(future.result(timeout=2 * DESCRIBE_S).topic_id)
+                found[topic] = as_kafka_prints(future.result(timeout=2 * DESCRIBE_S).topic_id)
             except (KafkaException, TimeoutError) as exception:
                 _log.warning("topic id unknown", topic=topic, reason=str(exception))
         return found
+
+
+def as_kafka_prints(topic_id: object) -> str:
+    """librdkafka writes ids in plain base64, Kafka's own tools and the Java client in the alphabet for URLs."""
+    return str(topic_id).translate(str.maketrans("+/", "-_")).rstrip("=")
 
 
 def source_topics(settings: Settings, existing: Iterable[str]) -> tuple[str, ...]:
