@@ -94,6 +94,7 @@ def _judge(context: Context, kept: _Kept) -> Judged:
     plan, aside = work.planned.plan, work.planned.aside
     if not context.lineage:
         work.notes.append(_WITHOUT_LINEAGE)
+    tiled = _without(aside, tiled)
     receipts = _judge_receipts(context, entries, tiled, work)
     counted: Tallies = {}
     totals: list[list[int]] = []
@@ -151,11 +152,8 @@ def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work
         work.notes.append(f"{receipts} may hold receipts that cannot be read now: a missing receipt is no finding")
     gaps = False
     if work.planned.more:
-        partition = F.concat_ws("/", "topic", F.col("partition").cast("string"))
         found = tiled.where(
-            (F.col("what") == "finding")
-            & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
-            & ~partition.isin([f"{topic}/{number}" for topic, number in work.planned.aside])
+            (F.col("what") == "finding") & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
         )
         missing = F.col("kind") == str(Kind.RECEIPT_MISSING)
         if hidden:
@@ -227,6 +225,14 @@ def _drill(context: Context, ranges: Ranges, judged: DataFrame, work: _Work, kep
         work.count(row["source"], row["start"], Verdict(row["kind"]), row["n"])
     work.tables.append(tables.of_content(plan, content))
     work.tables.append(tables.of_ranges(plan, kept.keep(mismatches(content))))
+
+
+def _without(aside: Aside, tiled: DataFrame) -> DataFrame:
+    """The tiles of source partitions that are judged: what receipts say of the others is not held against anything."""
+    if not aside:
+        return tiled
+    partition = F.concat_ws("/", "topic", F.col("partition").cast("string"))
+    return tiled.where(~partition.isin([f"{topic}/{number}" for topic, number in aside]))
 
 
 def _all_findings(
