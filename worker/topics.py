@@ -85,7 +85,7 @@ class Topics:
 
 
 def as_kafka_prints(topic_id: object) -> str:
-    """librdkafka writes ids in plain base64, Kafka's own tools and the Java client in the alphabet for URLs."""
+    """Librdkafka writes ids in plain base64, Kafka's own tools and the Java client in the alphabet for URLs."""
     return str(topic_id).translate(str.maketrans("+/", "-_")).rstrip("=")
 
 
