@@ -161,6 +161,7 @@ class _Audit:
             recreated=scope.recreated,
             previous=scope.previous,
             seen=scope.seen,
+            topics=frozenset(admin.names()),
             tell=self.progress.tell,
         )
 

@@ -9,7 +9,6 @@ Only prints (48 bytes) are shuffled. Memory: the prints of 32,768 source records
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,12 +62,16 @@ _ARROW = pa.schema(
 )
 
 
-def judge_content(
-    context: Context, plan: Plan, ranges: Ranges, drills: DataFrame, unsure: Mapping[int, Verdict]
-) -> DataFrame:
-    """Rows as in CONTENT. `drills`: rows "drill" of records.JUDGED, which lie in `ranges`; `unsure`: see outcomes.judge_record."""
-    parts = [expected_rows(context, plan, ranges), found_rows(context, plan, ranges)]
-    rows = reduce(lambda one, other: one.unionByName(other), parts)
+def both_sides(context: Context, plan: Plan, ranges: Ranges) -> DataFrame:
+    """What must be and what is, by lineage: rows as in sides.ROWS."""
+    topics = [*range(len(plan.outputs)), DEAD_LETTERS]
+    return expected_rows(context, plan, ranges).unionByName(found_rows(context, plan, ranges, topics))
+
+
+def judge_content(plan: Plan, rows: DataFrame, drills: DataFrame, unsure: Mapping[int, Verdict]) -> DataFrame:
+    """Rows as in CONTENT. `rows`: as in sides.ROWS, EXPECTED and FOUND; `drills`: rows "drill" of records.JUDGED, pieces of what `rows`
+    are of; `unsure`: see outcomes.judge_record.
+    """
     pieces = drills.select(
         F.lit(PIECE).alias("what"),
         "source",

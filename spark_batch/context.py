@@ -63,6 +63,8 @@ class Context:
     seen: dict[Partition, int] = field(default_factory=dict)
     """Per partition of outputs, dead letters and receipts where the last audit stopped reading; empty without one. What stands there or
     beyond and belongs to source records that were judged then is one too many."""
+    topics: frozenset[str] = frozenset()
+    """Names of all topics of the cluster that may be seen: what names one that is no source of this pipeline is another pipeline's."""
     tell: Callable[[str], None] = lambda _stage: None
     """Names the stage at work, for whoever watches: "reading receipts"."""
 

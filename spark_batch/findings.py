@@ -54,6 +54,19 @@ def of_scan(plan: Plan, scanned: DataFrame) -> DataFrame:
     )
 
 
+def orphans(plan: Plan, outputs: DataFrame) -> DataFrame:
+    """Outputs without lineage that no source record yields, from columns topic (number), partition, place."""
+    return outputs.select(
+        F.lit(str(Kind.ORPHAN)).alias("kind"),
+        _output_topic(plan).alias("topic"),
+        "partition",
+        F.col("place").alias("offset"),
+        F.lit(None).cast("bigint").alias("end"),
+        _no_source(),
+        F.lit("no source record yields it").alias("detail"),
+    )
+
+
 def of_content(plan: Plan, content: DataFrame) -> DataFrame:
     """From rows "fault" of content.CONTENT."""
     source = _source(plan)

@@ -6,17 +6,18 @@ receipts -> tiles -> (depth offsets ends here) -> one scan into bitmaps -> verdi
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch import findings as tables
-from spark_batch.content import judge_content
+from spark_batch.content import both_sides, judge_content
 from spark_batch.context import Judged
 from spark_batch.figures import mismatches
-from spark_batch.ledger import Tallies, balances, ledger, next_outputs_from, tallies
+from spark_batch.ledger import Tallies, balances, foreign_notes, ledger, next_outputs_from, tallies
 from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
+from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
 from spark_batch.planning import make_plan, unsure
 from spark_batch.receipts import expired_until_ms, receipt_entries, sequences, tiles
@@ -24,6 +25,7 @@ from spark_batch.records import CLAIMED, COUNTED, judge_offsets, judge_records, 
 from spark_batch.scan import What
 from spark_batch.sides import Ranges
 from spark_batch.tiling import width
+from spark_batch.work import Kept, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,50 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
-    from spark_batch.planning import Aside, Planned
-
-_WITHOUT_LINEAGE = (
-    "the worker leaves no lineage in its outputs (lineage: false): which source record an output came from cannot be told, "
-    "so that only the receipts were checked, as at depth offsets"
-)
-
-
-@dataclass(slots=True)
-class _Work:
-    """What the stages leave to those behind them."""
-
-    planned: Planned
-    depth: Depth
-    tables: list[DataFrame] = field(default_factory=list)
-    """Findings that may be many."""
-    counts: dict[Partition, dict[int, dict[Verdict, int]]] = field(default_factory=dict)
-    """Per source partition and start of a stretch."""
-    notes: list[str] = field(default_factory=list)
-
-    def count(self, source: int, start: int, verdict: Verdict, records: int) -> None:
-        if records:
-            stretch = self.counts.setdefault(self.planned.plan.sources[source], {}).setdefault(start, {})
-            stretch[verdict] = stretch.get(verdict, 0) + records
-
-
-@dataclass(slots=True)
-class _Kept:
-    """Tables in Spark's cache."""
-
-    tables: list[DataFrame] = field(default_factory=list)
-
-    def keep(self, table: DataFrame) -> DataFrame:
-        self.tables.append(table.persist())
-        return table
-
-    def let_go(self) -> None:
-        while self.tables:
-            self.tables.pop().unpersist()
+    from spark_batch.plan import Plan
+    from spark_batch.planning import Aside
 
 
 def judge(context: Context) -> Judged:
     """Everything that can be said at the context's depth. Spark's own errors pass through."""
-    kept = _Kept()
+    kept = Kept()
     try:
         judged = _judge(context, kept)
     except BaseException:
@@ -85,15 +50,14 @@ def judge(context: Context) -> Judged:
     return judged
 
 
-def _judge(context: Context, kept: _Kept) -> Judged:
+def _judge(context: Context, kept: Kept) -> Judged:
     started = time.monotonic()
     context.tell("reading receipts")
     entries = kept.keep(receipt_entries(context))
     tiled = kept.keep(tiles(context, entries, expired_until_ms(context, entries)))
-    work = _Work(make_plan(context, tiled), context.depth if context.lineage else Depth.OFFSETS)
+    by_content = context.depth is not Depth.OFFSETS and not context.lineage
+    work = Work(make_plan(context, tiled), Depth.CONTENT if by_content else context.depth)
     plan, aside = work.planned.plan, work.planned.aside
-    if not context.lineage:
-        work.notes.append(_WITHOUT_LINEAGE)
     tiled = _without(aside, tiled)
     receipts = _judge_receipts(context, entries, tiled, work)
     counted: Tallies = {}
@@ -103,7 +67,7 @@ def _judge(context: Context, kept: _Kept) -> Judged:
             for verdict, records in zip(CLAIMED, row["figures"], strict=True):
                 work.count(row["source"], row["start"], verdict, records)
     else:
-        counted, totals = _judge_topics(context, tiled, work, kept)
+        counted, totals = _judge_topics(context, entries, tiled, work, kept)
     context.tell("putting findings together")
     findings, finding_counts, table = _all_findings(context, work, kept)
     context.tell("balancing the ledger")
@@ -143,7 +107,7 @@ class _Receipts:
     first_flying: dict[int, int]
 
 
-def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work: _Work) -> _Receipts:
+def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work: Work) -> _Receipts:
     """Findings about receipts."""
     receipts = context.loaded.spec.receipts_topic
     held = {each.topic for each in context.cut.open_transactions}
@@ -183,13 +147,15 @@ def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work
     return _Receipts({(row["transactional_id"], row["incarnation"]): row["last"] for row in rows}, flying, first)
 
 
-def _judge_topics(context: Context, tiled: DataFrame, work: _Work, kept: _Kept) -> tuple[Tallies, list[list[int]]]:
+def _judge_topics(
+    context: Context, entries: DataFrame, tiled: DataFrame, work: Work, kept: Kept
+) -> tuple[Tallies, list[list[int]]]:
     """Depths records and content: (tallies of the scan, per source partition what receipts claim and what was found)."""
     plan = work.planned.plan
     context.tell("reading sources and outputs")
     scanned = kept.keep(scan(context, plan))
-    judged = kept.keep(judge_records(plan, tiled, scanned, everything=context.depth is Depth.CONTENT))
-    rows = judged.where("what != 'drill'").collect()
+    judged = kept.keep(judge_records(plan, tiled, scanned, everything=work.depth is Depth.CONTENT))
+    rows, drills = judged.where("what != 'drill'").collect(), judged.where("what = 'drill'")
     ranges: dict[int, list[tuple[int, int]]] = {}
     for row in rows:
         if row["what"] == "stretch":
@@ -204,27 +170,25 @@ def _judge_topics(context: Context, tiled: DataFrame, work: _Work, kept: _Kept) 
                 Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=detail)
             )
     counted, pairs = tallies(scanned, plan)
+    work.notes.extend(foreign_notes(counted))
     if any(what in (What.ORPHAN, What.LATE) for what, _ in counted):
         work.tables.append(tables.of_scan(plan, scanned))
-    if ranges:
+    totals = [row["figures"] for row in rows if row["what"] == "total"]
+    if not context.lineage:
+        rewritten = not entries.where(F.col("transform") != context.loaded.transform.digest).isEmpty()
+        tallied, found = _match(context, Ranges(ranges), drills, work, kept, rewritten=rewritten)
+        counted = {**counted, **tallied}
+        totals.append([0] * (len(found) + 2) + found)
+    elif ranges:
         context.tell("comparing contents")
-        _drill(context, Ranges(ranges), judged, work, kept)
+        sides = both_sides(context, plan, Ranges(ranges))
+        _take(plan, kept.keep(judge_content(plan, sides, drills, unsure(context, plan))), work, kept)
     if pairs:
         context.tell("looking at the order")
         others = tables.union(context.spark, work.tables)
         late = kept.keep(reordered(context, plan, pairs, tables.faulty_sources(plan, others)))
         work.tables.append(tables.of_late(plan, late))
-    return counted, [row["figures"] for row in rows if row["what"] == "total"]
-
-
-def _drill(context: Context, ranges: Ranges, judged: DataFrame, work: _Work, kept: _Kept) -> None:
-    plan = work.planned.plan
-    content = kept.keep(judge_content(context, plan, ranges, judged.where("what = 'drill'"), unsure(context, plan)))
-    counts = content.where("what = 'count'").groupBy("source", "start", "kind").agg(F.sum("n").alias("n"))
-    for row in counts.collect():
-        work.count(row["source"], row["start"], Verdict(row["kind"]), row["n"])
-    work.tables.append(tables.of_content(plan, content))
-    work.tables.append(tables.of_ranges(plan, kept.keep(mismatches(content))))
+    return counted, totals
 
 
 def _without(aside: Aside, tiled: DataFrame) -> DataFrame:
@@ -235,8 +199,35 @@ def _without(aside: Aside, tiled: DataFrame) -> DataFrame:
     return tiled.where(~partition.isin([f"{topic}/{number}" for topic, number in aside]))
 
 
+def _take(plan: Plan, content: DataFrame, work: Work, kept: Kept) -> None:
+    """What rows of content.CONTENT say. `content` is in Spark's cache."""
+    counts = content.where("what = 'count'").groupBy("source", "start", "kind").agg(F.sum("n").alias("n"))
+    for row in counts.collect():
+        work.count(row["source"], row["start"], Verdict(row["kind"]), row["n"])
+    work.tables.append(tables.of_content(plan, content))
+    work.tables.append(tables.of_ranges(plan, kept.keep(mismatches(content))))
+
+
+def _match(
+    context: Context, ranges: Ranges, drills: DataFrame, work: Work, kept: Kept, *, rewritten: bool
+) -> tuple[Tallies, list[int]]:
+    """Outputs without lineage: see Matched.tallies. `drills`, `rewritten`: see judge_content and unjudged."""
+    plan = work.planned.plan
+    context.tell("comparing contents, without lineage")
+    expired = any(Verdict.EXPIRED in stretch for each in work.counts.values() for stretch in each.values())
+    blind = unjudged(context, aside=bool(work.planned.aside), expired=expired, rewritten=rewritten)
+    matched = match(context, plan, ranges, blind, kept.keep)
+    content = judge_content(plan, matched.rows, drills, unsure(context, plan))
+    _take(plan, kept.keep(matched.explained(content)), work, kept)
+    for source, start, records in matched.doubtful():
+        work.doubt(source, start, records)
+    work.tables.append(matched.orphans())
+    work.notes.extend(matched.notes)
+    return matched.tallies()
+
+
 def _all_findings(
-    context: Context, work: _Work, kept: _Kept
+    context: Context, work: Work, kept: Kept
 ) -> tuple[tuple[Finding, ...], dict[Kind, int], DataFrame | None]:
     """(the first of them, how many of each kind, all of them where they are more)."""
     few = work.planned.findings
@@ -253,7 +244,7 @@ def _all_findings(
     return tuple(first), counts, every
 
 
-def _stretches(audited: Mapping[Partition, Range], aside: Aside, work: _Work) -> tuple[Stretch, ...]:
+def _stretches(audited: Mapping[Partition, Range], aside: Aside, work: Work) -> tuple[Stretch, ...]:
     rows = []
     for partition, span in sorted(audited.items()):
         if partition in aside:

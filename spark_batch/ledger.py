@@ -92,6 +92,18 @@ def balances(plan: Plan, totals: Sequence[Sequence[int]], *, faults: bool) -> tu
     return tuple(sorted(rows, key=lambda row: (row.role != "output", row.topic)))
 
 
+def foreign_notes(counted: Tallies) -> list[str]:
+    """A sentence per topic that holds records of others."""
+    sums: dict[str, int] = {}
+    for (what, (topic, _)), (records, _) in counted.items():
+        if what is What.FOREIGN and records:
+            sums[topic] = sums.get(topic, 0) + records
+    return [
+        f"{records} records in {topic} are not this pipeline's: they have no lineage, or that of another topic"
+        for topic, records in sorted(sums.items())
+    ]
+
+
 def _counts(one: DataFrame, other: DataFrame) -> list[dict[Partition, int]]:
     """Records per partition of two tables, in one job."""
     both = reduce(

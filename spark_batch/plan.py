@@ -38,6 +38,8 @@ class Plan:
     """Per source partition the last audit's C: what is below it was judged then; 0, or no element at all, where there was none."""
     seen: Mapping[Partition, int] = field(default_factory=dict)
     """Per output partition where the last audit stopped reading: what stands there or beyond and is of a record judged then came late."""
+    others: frozenset[str] = frozenset()
+    """Topics that exist and are no source of this pipeline: outputs that name one of them are another pipeline's."""
 
     @property
     def source_topics(self) -> tuple[str, ...]:

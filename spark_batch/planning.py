@@ -125,6 +125,7 @@ def _numbered(context: Context, summaries: Mapping[Partition, Any], aside: Aside
         dead_letters=spec.dead_letter_topic,
         judged_below=tuple(_judged_below(context, partition, aside) for partition in sources),
         seen=context.seen,
+        others=context.topics - {topic for topic, _ in sources},
     )
 
 

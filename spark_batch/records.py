@@ -66,7 +66,7 @@ def lineage_of_dead_letter() -> Column:
 
 
 def scan(context: Context, plan: Plan) -> DataFrame:
-    """One pass over everything: rows as in scan.SCANNED."""
+    """One pass over everything: rows as in scan.SCANNED. Outputs without lineage are left out: of them it can tell nothing."""
     parts = []
     ranges = plan.source_ranges()
     splits = context.spark.sparkContext.defaultParallelism
@@ -75,7 +75,8 @@ def scan(context: Context, plan: Plan) -> DataFrame:
             context.spark, context.kafka, {p: r for p, r in ranges.items() if p[0] == topic}, splits=splits
         )
         parts.append(records.select("partition", "offset").mapInArrow(SourceScan(plan, topic).__call__, SCANNED))
-    for number, topic in [*enumerate(plan.outputs), (DEAD_LETTERS, plan.dead_letters)]:
+    outputs = enumerate(plan.outputs) if context.lineage else ()
+    for number, topic in [*outputs, (DEAD_LETTERS, plan.dead_letters)]:
         records = read_topic(context.spark, context.kafka, output_ranges(context, topic))
         lineage = lineage_of_dead_letter() if number == DEAD_LETTERS else lineage_of_output()
         columns = records.select("partition", "offset", lineage.alias("lineage"))

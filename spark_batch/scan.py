@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from spark_batch.plan import Plan
 
+_WHOLE = r"^(?P<topic>[^/]+)/\d{1,18}/\d{1,18}/\d{1,18}$"
 OPEN_BUCKETS = 512
 """Buckets of bitmaps that a task keeps at a time: 32 KB each."""
 
@@ -32,7 +33,7 @@ class What(IntEnum):
     IN_FLIGHT = 3
     """Outputs of source records at or beyond C; `low` is the first one's place."""
     FOREIGN = 4
-    """Without lineage."""
+    """Without lineage, or with another pipeline's."""
     ORPHAN = 5
     """One output, at place `low`, with its lineage as text: no source record can have been its source."""
     LATE = 7
@@ -96,6 +97,7 @@ class OutputScan:
         self._end = np.array([*plan.end, 0])
         self._lowest = np.array([*plan.never_claimed_below, 0])
         self._judged_below = np.array([*(plan.judged_below or (0,) * len(plan.sources)), 0])
+        self._others = pa.array([name.encode() for name in sorted(plan.others)], pa.binary())
         name = plan.topic_of(topic)
         self._seen = {partition: end for (other, partition), end in plan.seen.items() if other == name}
 
@@ -129,6 +131,12 @@ class OutputScan:
         flying = ~orphan & (offset >= self._committed[source])
         return orphan, flying, ~orphan & ~flying & (offset >= self._begin[source])
 
+    def _of_others(self, texts: pa.Array) -> NDArray[np.bool_]:
+        """Which lineages that are none of ours are whole and name a topic that there is: another pipeline writes here, too."""
+        topics = pa.compute.struct_field(pa.compute.extract_regex(texts, _WHOLE), "topic")
+        flags: NDArray[np.bool_] = pa.compute.is_in(topics, self._others).to_numpy(zero_copy_only=False)
+        return flags
+
     def _judge(
         self,
         partition: int,
@@ -139,6 +147,10 @@ class OutputScan:
     ) -> None:
         source, offset, index = self.locate(texts)
         orphan, flying, judged = self.judged(source, offset)
+        if (strange := np.flatnonzero(source < 0)).size:
+            foreign = strange[self._of_others(texts.take(pa.array(strange)))]
+            rows.tally(What.FOREIGN, partition, len(foreign), int(places[0]))
+            orphan[foreign] = False
         for at in np.flatnonzero(orphan):
             rows.stray(What.ORPHAN, partition, int(places[at]), texts[int(at)].as_py())
         if partition in self._seen:

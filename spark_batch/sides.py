@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.bitmaps import SHIFT
 from spark_batch.model import Range
-from spark_batch.outcomes import Stored, fingerprint
+from spark_batch.outcomes import fingerprint
 from spark_batch.plan import DEAD_LETTERS, output_ranges
 from spark_batch.records import lineage_of_dead_letter, lineage_of_output
 from spark_batch.retransform import expectations, headers_of, load, records_of, ship
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_batch.context import Context
+    from spark_batch.model import Partition
     from spark_batch.plan import Plan
     from spark_batch.retransform import Shipped
 
-EXPECTED, FOUND, PIECE = 1, 2, 3
+EXPECTED, FOUND, PIECE, FLYING, BEFORE = 1, 2, 3, 4, 5
+"""What a row of a comparison is. FLYING: as EXPECTED, of a source record at or beyond C; BEFORE: as FOUND, and perhaps of a source record
+that the last audit judged. Both only without lineage (multiset.py)."""
 ROWS = (
     "what int, source int, bucket bigint, offset bigint, index bigint, topic int, partition int, place bigint, print binary, "
     "time_ms bigint, error string"
@@ -133,10 +136,11 @@ def _transformer(plan: Plan, ranges: Ranges, topic: str, shipped: Shipped) -> Ca
     return transform
 
 
-def found_rows(context: Context, plan: Plan, ranges: Ranges) -> DataFrame:
+def found_rows(context: Context, plan: Plan, ranges: Ranges, topics: Sequence[int]) -> DataFrame:
+    """Of the topics with these numbers: what names a source record within the ranges."""
     parts = []
-    for number, topic in [*enumerate(plan.outputs), (DEAD_LETTERS, plan.dead_letters)]:
-        records = read_topic(context.spark, context.kafka, output_ranges(context, topic))
+    for number in topics:
+        records = read_topic(context.spark, context.kafka, output_ranges(context, plan.topic_of(number)))
         lineage = lineage_of_dead_letter() if number == DEAD_LETTERS else lineage_of_output()
         columns = records.select(*_columns(lineage)).where("lineage IS NOT NULL")
         parts.append(columns.mapInArrow(_printer(plan, ranges, number), ROWS))
@@ -151,26 +155,48 @@ def _printer(plan: Plan, ranges: Ranges, topic: int) -> Callable[[Any], Iterator
             _, _, judged = scan.judged(source, offset)
             wanted = judged & ranges.contain(source, offset)
             chosen = batch.filter(pa.array(wanted))
-            names = ("partition", "offset", "key", "value", "time_ms", "time_type")
-            columns = (chosen.column(name).to_pylist() for name in names)
             origins = zip(source[wanted].tolist(), offset[wanted].tolist(), index[wanted].tolist(), strict=True)
-            rows: list[tuple[Any, ...]] = []
-            for origin, record, headers in zip(origins, zip(*columns, strict=True), headers_of(chosen), strict=True):
-                partition, place, key, value, time_ms, time_type = record
-                kept, error = _own_off(headers or [], topic)
-                stored = Stored(
-                    origin[2],
-                    topic,
-                    partition,
-                    place,
-                    fingerprint(value, key, kept),
-                    -1 if time_type else time_ms,
-                    error,
-                )
-                rows.append((FOUND, origin[0], origin[1] >> SHIFT, origin[1], *stored))
+            rows = [
+                (FOUND, number, at >> SHIFT, at, nth, *stored)
+                for (number, at, nth), stored in zip(origins, _prints(chosen, topic), strict=True)
+            ]
             yield to_batch(rows, _ARROW)
 
     return print_outputs
+
+
+def unnamed_rows(context: Context, plan: Plan, settled: Mapping[Partition, int]) -> DataFrame:
+    """All records of the output topics, whatever they name: source, bucket, offset and index are null. `settled`: see BEFORE, per output
+    partition the offset below which its records are that.
+    """
+    parts = []
+    for number, topic in enumerate(plan.outputs):
+        below = {partition: end for (name, partition), end in settled.items() if name == topic}
+        records = read_topic(context.spark, context.kafka, output_ranges(context, topic)).select(*_columns())
+        parts.append(records.mapInArrow(_unnamed(number, below), ROWS))
+    return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def _unnamed(topic: int, below: Mapping[int, int]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    def print_outputs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in filter(len, batches):
+            rows = [
+                (BEFORE if stored[2] < below.get(stored[1], 0) else FOUND, None, None, None, None, *stored)
+                for stored in _prints(batch, topic)
+            ]
+            yield to_batch(rows, _ARROW)
+
+    return print_outputs
+
+
+def _prints(batch: pa.RecordBatch, topic: int) -> Iterator[tuple[int, int, int, bytes, int, str]]:
+    """The fields of Stored, but its index, of each record."""
+    names = ("partition", "offset", "key", "value", "time_ms", "time_type")
+    columns = (batch.column(name).to_pylist() for name in names)
+    for record, headers in zip(zip(*columns, strict=True), headers_of(batch), strict=True):
+        partition, place, key, value, time_ms, time_type = record
+        kept, error = _own_off(headers or [], topic)
+        yield topic, partition, place, fingerprint(value, key, kept), -1 if time_type else time_ms, error
 
 
 def _own_off(headers: list[tuple[str, Any]], topic: int) -> tuple[list[tuple[str, bytes | None]], str]:

@@ -99,13 +99,3 @@ def test_another_transform_is_no_false_alarm(scene: Scene, auditor: Auditor, tmp
     assert judgement.exit_code is ExitCode.CANNOT_JUDGE
     assert judgement.finding_counts == {Kind.OTHER_TRANSFORM: len(scene.partitions)}
     assert judgement.totals[Verdict.UNVERIFIABLE] == RECORDS
-
-
-def test_without_lineage_no_more_is_claimed_than_receipts_can_say(
-    scene: Scene, auditor: Auditor, tmp_path: Path
-) -> None:
-    plain = tmp_path / scene.path.name
-    plain.write_text(scene.path.read_text() + "lineage: false\n")
-    judgement = auditor(plain)
-    assert (judgement.depth, judgement.totals[Verdict.CLAIMED]) == (Depth.OFFSETS, RECORDS)
-    assert "lineage: false" in judgement.notes[0]

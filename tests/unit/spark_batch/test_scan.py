@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +39,9 @@ def batch(texts: Sequence[str | None], partition: int = 3, start: int = 0) -> pa
     return pa.record_batch(columns, names=["partition", "offset", "lineage"])
 
 
-def scanned(*texts: str | None, size: int = 1000) -> list[dict[str, Any]]:
+def scanned(*texts: str | None, size: int = 1000, plan: Plan = PLAN) -> list[dict[str, Any]]:
     batches = [batch(texts[at : at + size], start=at) for at in range(0, len(texts), size)]
-    rows = [row for made in OutputScan(PLAN, 0)(batches) for row in made.to_pylist()]
+    rows = [row for made in OutputScan(plan, 0)(batches) for row in made.to_pylist()]
     assert all(row["partition"] == 3 and row["topic"] == 0 for row in rows)
     return rows
 
@@ -79,6 +80,14 @@ def test_outputs_without_lineage_are_foreign() -> None:
     rows = scanned(None, "in/0/1/0", None)
     assert of(rows, What.FOREIGN, "n") == [(2,)]
     assert of(rows, What.ORPHAN, "low") == []
+
+
+def test_outputs_of_another_pipeline_are_foreign_where_the_topic_that_they_name_exists() -> None:
+    shared = replace(PLAN, others=frozenset({"up", "down"}))
+    rows = scanned("up/0/0/0", "in/0/1/0", "gone/0/0/0", "up/0/x/0", "down/77/5/1", "up/0/1", plan=shared)
+    assert of(rows, What.FOREIGN, "n") == [(2,)]
+    assert of(rows, What.ORPHAN, "low", "text") == [(2, "gone/0/0/0"), (3, "up/0/x/0"), (5, "up/0/1")]
+    assert bits(rows) == {(0, 0): [1]}
 
 
 @pytest.mark.parametrize(
