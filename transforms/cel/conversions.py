@@ -14,7 +14,9 @@ from transforms.errors import CelError
 
 _INT = re.compile(r"-?[0-9]{1,40}")
 _UINT = re.compile(r"[0-9]{1,40}")
-_DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:Infinity|Inf|NaN)", re.IGNORECASE)
+_DOUBLE = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:Infinity|Inf|NaN)", re.IGNORECASE
+)
 _TRUE = frozenset({"true", "True", "TRUE", "t", "1"})
 _FALSE = frozenset({"false", "False", "FALSE", "f", "0"})
 
