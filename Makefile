@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint configs types bench bench-cel bench-audit fuzz audit-proof lock clean
+.PHONY: help demo test test-long lint configs types bench bench-cel bench-audit fuzz audit-proof lock clean
 
 help: ## what can be done here
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +14,10 @@ demo: $(VENV)/demo ## real records through a real broker, a worker killed inside
 	@$(BIN)/reckon demo
 
 test: $(VENV)/dev ## all tests, on a real broker
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not long"
+
+test-long: $(VENV)/dev ## the tests of the audit that take long
+	@$(BIN)/python -m pytest -m long --durations=10 tests/audit
 
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .

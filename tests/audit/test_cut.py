@@ -119,8 +119,8 @@ def ends_of(cut: Cut) -> dict[Partition, int]:
 
 
 def test_a1_cuts_over_a_running_pipeline_raise_no_false_alarm(admin: KafkaAdmin, bootstrap: str) -> None:
-    """20 cuts while two copiers commit and abort: everything below C is there, once, below the ends. With outputs looked at before C, not
-    one of them would have been right: the check sees what a wrong order does."""
+    """20 cuts while two copiers commit and abort: everything below C is there, once, below the ends. With outputs looked at before C
+    some would have been wrong: the check sees what a wrong order does. Which ones is a matter of what was under way just then."""
     cuts, wrong = [], []
     with Copiers(bootstrap) as pipeline:
         outputs = [(pipeline.output, n) for n in range(3)]
@@ -133,7 +133,7 @@ def test_a1_cuts_over_a_running_pipeline_raise_no_false_alarm(admin: KafkaAdmin,
             cuts.append(take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S))
             wrong.append(ends)
     assert [pipeline.problems(cut, ends_of(cut)) for cut in cuts] == [[]] * 20
-    assert all(pipeline.problems(cut, ends) for cut, ends in zip(cuts, wrong, strict=True))
+    assert any(pipeline.problems(cut, ends) for cut, ends in zip(cuts, wrong, strict=True))
     assert [cut.open_transactions for cut in cuts] == [()] * 20
     assert max(cut.waited_s for cut in cuts) < 5
 

@@ -115,7 +115,8 @@ def test_r5_topics_that_a_pattern_takes_later_are_read_from_their_beginning(
         scene.produce(100)
         skipped = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
         worker = scene.worker(
-            env={**protocol(group_protocol), "RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"}
+            short=False,
+            env={**protocol(group_protocol), "RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"},
         )
         scene.await_committed(100)
         scene.produce(50)

@@ -53,6 +53,7 @@ def test_defaults_in_full() -> None:
         "group.protocol": "classic",
         "max.poll.interval.ms": 300_000,
         "fetch.queue.backoff.ms": 5,
+        "topic.metadata.refresh.interval.ms": 30_000,
         "queued.max.messages.kbytes": 65_536,
         "queued.min.messages": 10_000,
         "session.timeout.ms": 45_000,
