@@ -28,7 +28,7 @@ _LONG = {
         "test_a_double_and_a_loss_in_one_receipt_range_do_not_cancel",
     },
 }
-"""Of these files `make test` takes only the tests that are named; `make test-long` takes the others. CI runs both."""
+"""Of these files `make test` takes only the tests that are named; `make test-long` takes the others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
