@@ -10,9 +10,9 @@ from typing import Literal as OneOf
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
+from transforms.cel.library.regexes import compiled
 from transforms.cel.nodes import Call, Literal, Meta, Node, children
 from transforms.cel.parser import ANYTHING, parse, too_deep
-from transforms.cel.text import pattern
 from transforms.errors import CelError, CelSyntaxError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _check_patterns(node: Node) -> None:
         text = node.args[1]
         if isinstance(text, Literal) and isinstance(text.value, str):
             try:
-                pattern(text.value)
+                compiled(text.value)
             except CelError as error:
                 raise CelSyntaxError(f"{text.value!r} is {error}, expected RE2 syntax", text.offset) from None
     for child in children(node):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from transforms.cel import names
+from transforms.cel.code import list_of, map_of
 from transforms.cel.macros import WHOLE
 from transforms.cel.nodes import (
     And,
@@ -71,21 +72,10 @@ class ExactWriter:
             case Conditional(_, condition, then, otherwise):
                 return f"({self.write(then)} if truth({self.write(condition)}) else {self.write(otherwise)})"
             case ListOf(_, items, optional):
-                written = (
-                    f"*present({self.write(item)})" if index in optional else self.write(item)
-                    for index, item in enumerate(items)
-                )
-                return f"[{', '.join(written)}]"
-            case MapOf():
-                return self._map(node)
+                return list_of(map(self.write, items), optional)
+            case MapOf(_, entries, optional):
+                return map_of([(self.write(key), self.write(value)) for key, value in entries], optional)
         raise AssertionError(node)
-
-    def _map(self, node: MapOf) -> str:
-        entries = (
-            f"{'*entry' if index in node.optional else ''}({self.write(key)}, {self.write(value)})"
-            for index, (key, value) in enumerate(node.entries)
-        )
-        return f"make_map({', '.join(entries)})"
 
     def _macro(self, node: Macro) -> str:
         operand = self.write(node.range) if node.function == "bind" else self._operand(node.range)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from transforms.cel import inline, loops, names
-from transforms.cel.code import Code
+from transforms.cel.code import Code, list_of, map_of
 from transforms.cel.nodes import (
     METADATA,
     And,
@@ -177,9 +177,9 @@ class FastWriter:
 
     def _list(self, node: ListOf) -> Code:
         items = [self.write(item) for item in node.items]
-        texts = (f"*present({item.text})" if i in node.optional else item.text for i, item in enumerate(items))
+        text = list_of([item.text for item in items], node.optional)
         plain = not node.optional and all(item.plain for item in items)
-        return Code(f"[{', '.join(texts)}]", "list", plain=plain)
+        return Code(text, "list", plain=plain)
 
     def _map(self, node: MapOf) -> Code:
         entries = [(self.write(key), self.write(value)) for key, value in node.entries]
@@ -187,11 +187,7 @@ class FastWriter:
         if all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys) and not node.optional:
             inner = ", ".join(f"{key.text}: {value.text}" for key, value in entries)
             return Code(f"{{{inner}}}", "map", plain=all(value.plain for _, value in entries))
-        texts = (
-            f"{'*entry' if index in node.optional else ''}({key.text}, {value.text})"
-            for index, (key, value) in enumerate(entries)
-        )
-        return Code(f"make_map({', '.join(texts)})", "map")
+        return Code(map_of([(key.text, value.text) for key, value in entries], node.optional), "map")
 
     _WRITERS: ClassVar = {
         Literal: _literal,

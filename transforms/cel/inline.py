@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from transforms.cel import functions, names
 from transforms.cel.code import Code
+from transforms.cel.library.regexes import compiled
 from transforms.cel.literals import INT_MAX, INT_MIN
-from transforms.cel.text import pattern
 from transforms.cel.values import CelType
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _text(writer: FastWriter, function: str, args: Sequence[Code]) -> Inlined:  
     exact = f"{names.FUNCTIONS[function].runtime}({kept}, {other.text})"
     test = f"type({text}) is str"
     if function == "matches":
-        search = writer.constants.bind(pattern(other.value))
+        search = writer.constants.bind(compiled(other.value).search)
         return f"({search}({kept}) is not None if {test} else {exact})", "bool"
     if function == "contains":
         return f"({other.text} in {kept} if {test} else {exact})", "bool"

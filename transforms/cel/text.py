@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
+from transforms.cel.library.regexes import compiled, half_a_pair
 from transforms.cel.runtime import no_overload
-from transforms.errors import CelError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@lru_cache(maxsize=256)
-def pattern(text: str) -> Callable[[str], Any]:
-    """The search function of a regular expression. RE2 takes time linear in the text, whatever the pattern is."""
-    try:
-        options = re2.Options()
-        options.log_errors = False
-        return re2.compile(text, options).search  # type: ignore[no-any-return]
-    except re2.error as error:
-        raise CelError("not a regular expression") from error
 
 
 def matches(value: Any, text: Any) -> bool:
     if type(value) is not str or type(text) is not str:
         raise no_overload("matches", value, text)
-    return pattern(text)(value) is not None
+    try:
+        return compiled(text).search(value) is not None
+    except UnicodeEncodeError:  # a step `python` may have made it
+        raise half_a_pair() from None
 
 
 def contains(value: Any, part: Any) -> bool:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
 
 from transforms.cel import Constants, compile_expression
@@ -64,8 +64,6 @@ def _check_topic(name: str) -> str:
 
 TopicName: TypeAlias = Annotated[str, Kind("topic"), AfterValidator(_check_topic)]
 """As Kafka takes it: org.apache.kafka.common.internals.Topic."""
-
-FieldName: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ class Naive:
         self.failed: str | None = None
         self._steps, self._topics, self._at = steps, topics, 0
         try:
-            self._run(State(json.loads(record.value_ or b""), record.key_), 0)
+            self._run(State(json.loads(record.content or b""), record.key_), 0)
         except FailedError:
             step = next(iter(steps[self._at]))
             self.failed, self.outputs = f"steps[{self._at}] {step}", []

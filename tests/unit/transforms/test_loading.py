@@ -399,7 +399,11 @@ def test_defaults() -> None:
         spec.group,
         spec.source.start,
     ) == ("a.dead-letters", "a.receipts", "a", "earliest")
-    assert (spec.transaction.records, spec.transaction.bytes, spec.transaction.interval_ms) == (120_000, 33_554_432, 100)
+    assert (spec.transaction.records, spec.transaction.bytes, spec.transaction.interval_ms) == (
+        120_000,
+        33_554_432,
+        100,
+    )
     limit = spec.dead_letters.limit
     assert (
         limit.share,

@@ -20,7 +20,8 @@ _REPLACEMENT = re.compile(r"[^\\]+|\\([0-9\\])")
 
 
 @remembered
-def _compiled(pattern: str) -> Any:
+def compiled(pattern: str) -> Any:
+    """Of RE2. Raises `CelError`."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -28,10 +29,10 @@ def _compiled(pattern: str) -> Any:
     except re2.error as error:
         raise CelError("not a regular expression") from error
     except UnicodeEncodeError:
-        raise _half_a_pair() from None
+        raise half_a_pair() from None
 
 
-def _half_a_pair() -> CelError:
+def half_a_pair() -> CelError:
     return CelError("the string has half a surrogate pair, which UTF-8 cannot hold")
 
 
@@ -62,7 +63,7 @@ def _matches(expression: Any, text: str) -> Iterator[Any]:
                 yield match
             end = match.end()
     except UnicodeEncodeError:  # RE2 reads UTF-8
-        raise _half_a_pair() from None
+        raise half_a_pair() from None
 
 
 def regex_replace(text: Any, pattern: Any, replacement: Any, *limit: Any) -> str:
@@ -70,7 +71,7 @@ def regex_replace(text: Any, pattern: Any, replacement: Any, *limit: Any) -> str
     values = (text, pattern, replacement, *limit)
     if any(type(value) is not kind for value, kind in zip(values, (str, str, str, int), strict=False)):
         raise no_overload("regex.replace", *values)
-    expression = _compiled(pattern)
+    expression = compiled(pattern)
     parts = _parts(replacement)
     if any(part > expression.groups for part in parts if isinstance(part, int)):
         raise CelError("regex.replace: the replacement names a group that the regular expression does not have")
@@ -90,7 +91,7 @@ def _one_group(function: str, text: Any, pattern: Any) -> tuple[Any, int]:
     """The compiled expression, and the group that it extracts: 0, the whole match, where it has none."""
     if type(text) is not str or type(pattern) is not str:
         raise no_overload(function, text, pattern)
-    expression = _compiled(pattern)
+    expression = compiled(pattern)
     if expression.groups > 1:
         raise CelError(f"{function}: the regular expression has more than one group")
     return expression, expression.groups

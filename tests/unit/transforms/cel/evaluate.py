@@ -6,6 +6,8 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from transforms.cel import FALLBACK, Constants
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
@@ -72,3 +74,16 @@ def evaluate(text: str, record: Any = MISSING) -> Any:
     if isinstance(expected, tuple):
         raise CelError(expected[0])
     return expected
+
+
+def expect_value(text: str, record: Any, expected: object) -> None:
+    """Exactly this value, of exactly this type."""
+    found = evaluate(text, record)
+    assert same(expected, found), f"expected {expected!r}, found {found!r}"
+
+
+def expect_error(text: str, record: Any, expected: str) -> None:
+    """Exactly this message."""
+    with pytest.raises(CelError) as caught:
+        evaluate(text, record)
+    assert expected == str(caught.value)

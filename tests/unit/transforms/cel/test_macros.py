@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transforms.cel.evaluate import evaluate, same
+from tests.unit.transforms.cel.evaluate import evaluate, expect_error, expect_value, same
 from transforms.cel.library.times import Timestamp
 from transforms.cel.runtime import TYPES
 from transforms.cel.values import NONE, Uint
@@ -160,8 +160,7 @@ VALUES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("text", "expected"), VALUES, ids=lambda v: str(v)[:60])
 def test_value(text: str, expected: object) -> None:
     """An expression has exactly this value, of exactly this type."""
-    found = evaluate(text, RECORD)
-    assert same(expected, found), f"expected {expected!r}, found {found!r}"
+    expect_value(text, RECORD, expected)
 
 
 ERRORS = [
@@ -201,9 +200,7 @@ ERRORS = [
 @pytest.mark.parametrize(("text", "expected"), ERRORS, ids=[text for text, _ in ERRORS])
 def test_error(text: str, expected: str) -> None:
     """An expression fails with exactly this message."""
-    with pytest.raises(CelError) as caught:
-        evaluate(text, RECORD)
-    assert expected == str(caught.value)
+    expect_error(text, RECORD, expected)
 
 
 @pytest.mark.parametrize("record", [[1, 2], "text", b"bytes", None, 5, True, 1.5], ids=repr)
