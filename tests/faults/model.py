@@ -1,0 +1,38 @@
+"""The words in which the campaign speaks: a fault that took place, and what a judge says of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Fault:
+    """One fault, told only once it is proven to have taken place. Times are seconds of `time.time()`."""
+
+    kind: str
+    """What was done: "worker kill", "broker pause", "leader kill", ..."""
+    phase: str
+    """Where it hit: "after_offsets", "leader of the source", "at random", ..."""
+    target: str
+    """Instance of a worker, or number of a node."""
+    at: float
+    proof: str
+    """What was seen that proves it: a process's last word, a leader that moved, a transaction that was open."""
+    healed_at: float | None = None
+    """When the cause was gone again: the worker restarted, the node in sync."""
+    recovery_s: float | None = None
+    """From the fault (for a worker: from its restart) to the next output that a read_committed reader saw; None where it was not measured."""
+
+
+class NotProvenError(AssertionError):
+    """A fault was ordered and cannot be shown to have taken place: the run proves nothing."""
+
+
+@dataclass(slots=True)
+class Opinion:
+    """What one judge says of a run; nothing wrong: exactly once, as far as it can see."""
+
+    judge: str
+    records: int
+    """Output records that it looked at."""
+    problems: list[str] = field(default_factory=list)
