@@ -117,6 +117,8 @@ def unique(prefix: str) -> str:
     return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
 
-def create_topics(bootstrap: str, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
-    """Create topics (name -> partitions) of one replica and wait until they are usable."""
-    devkit_create_topics(admin_client(bootstrap), topics, 1, config, timeout=30.0)
+def create_topics(
+    bootstrap: str, topics: Mapping[str, int], config: Mapping[str, str] | None = None, *, replicas: int = 1
+) -> None:
+    """Create topics (name -> partitions) and wait until they are usable."""
+    devkit_create_topics(admin_client(bootstrap), topics, replicas, config, timeout=30.0)

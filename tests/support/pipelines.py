@@ -74,12 +74,17 @@ class Scene:
         steps: str = STEPS,
         more: str = "",
         pattern: bool = False,
+        source: str | None = None,
+        replicas: int = 1,
     ) -> None:
-        """``more``: further lines of the pipeline file, in which ``{name}`` stands for the name; ``pattern``: the source is one."""
+        """``more``: further lines of the pipeline file, in which ``{name}`` stands for the name; ``pattern``: the source is one.
+
+        ``source``: a topic that is there already, such as another pipeline's sink. ``replicas``: of every topic that is made here.
+        """
         self.bootstrap = bootstrap
         self.reader = Reader(bootstrap)
         self.name = unique("p")
-        self.source, self.sink = f"{self.name}.in", f"{self.name}.out"
+        self.source, self.sink = source or f"{self.name}.in", f"{self.name}.out"
         self.dead_letters, self.receipts = f"{self.name}.dead-letters", f"{self.name}.receipts"
         self.topics = [self.source]
         self.partitions = [(self.source, number) for number in range(partitions)]
@@ -98,7 +103,8 @@ class Scene:
             )
         )
         self._sent = count()
-        create_topics(bootstrap, {self.source: partitions, self.sink: sinks, self.dead_letters: 2, self.receipts: 1})
+        topics = {self.sink: sinks, self.dead_letters: 2, self.receipts: 1}
+        create_topics(bootstrap, topics if source else {self.source: partitions} | topics, replicas=replicas)
 
     def __enter__(self) -> Self:
         return self
@@ -211,7 +217,7 @@ class Scene:
         sources = [s for s in self.sources() if s.offset >= starts[s.topic, s.partition]]
         actual = self.outputs()
         identify = by_lineage(self.dead_letters)
-        findings = compare([e for s in sources if (e := self.expected(s))], actual, identify)
+        findings = compare([e for s in sources for e in self.all_expected(s)], actual, identify)
         committed = self.committed()
         # T1: the offset after the last record, whatever markers follow it.
         wanted = {p: end for p, end in last_offsets(sources, self.partitions, starts).items() if end > starts[p]}
@@ -230,6 +236,11 @@ class Scene:
                 if committed.get(p) != end
             ]
         )
+
+    def all_expected(self, source: StoredRecord) -> list[ExpectedRecord]:
+        """Everything that must come of a record: for scenes with other steps to say."""
+        expected = self.expected(source)
+        return [] if expected is None else [expected]
 
     def expected(self, source: StoredRecord) -> ExpectedRecord | None:
         """What must come of a record; None where it is filtered."""
