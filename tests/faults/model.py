@@ -21,7 +21,7 @@ class Fault:
     healed_at: float | None = None
     """When the cause was gone again: the worker restarted, the node in sync."""
     recovery_s: float | None = None
-    """From the fault (for a worker: from its restart) to the next output that a read_committed reader saw; None where it was not measured."""
+    """From the fault (of a worker: from its restart) until a later commit could be read read_committed; None: not measured."""
 
 
 class NotProvenError(AssertionError):

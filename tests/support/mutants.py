@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 
+from worker.batch import Batch
 from worker.loop import TransactionalLoop
 from worker.offsets import Offsets
+from worker.source import Source
 from worker.transaction import TransactionalProducer
 
 if TYPE_CHECKING:
@@ -66,9 +68,100 @@ def unknown_is_failed() -> None:
     setattr(Offsets, "resolve", resolve)  # noqa: B010
 
 
+def dead_letters_outside() -> None:
+    """Dead letters go through a plain producer: those of aborted transactions can be read, and come twice."""
+    plain = confluent_kafka.Producer({"bootstrap.servers": os.environ["RECKON_BOOTSTRAP_SERVERS"]})
+    original = TransactionalProducer.produce
+
+    def produce(self: TransactionalProducer, messages: Sequence[Message]) -> dict[int, str]:
+        outside = [message for message in messages if message[0].endswith(".dead-letters")]
+        for message in outside:
+            plain.produce(*message)
+        plain.flush()
+        return original(self, [message for message in messages if not message[0].endswith(".dead-letters")])
+
+    setattr(TransactionalProducer, "produce", produce)  # noqa: B010
+
+
+def offsets_first() -> None:
+    """It commits the offsets before the outputs have left: a crash between the two loses them (commit before flush)."""
+    begin, produce, commit = TransactionalProducer.begin, TransactionalProducer.produce, TransactionalProducer.commit
+    held: list[Message] = []
+
+    def forget(self: TransactionalProducer) -> None:
+        held.clear()
+        begin(self)
+
+    def hold(_self: TransactionalProducer, messages: Sequence[Message]) -> dict[int, str]:
+        held.extend(messages)
+        return {}
+
+    def commit_first(self: TransactionalProducer, offsets: Any, group_metadata: object) -> None:
+        commit(self, offsets, group_metadata)
+        begin(self)
+        produce(self, held)
+        self.producer.commit_transaction(-1)
+
+    setattr(TransactionalProducer, "begin", forget)  # noqa: B010
+    setattr(TransactionalProducer, "produce", hold)  # noqa: B010
+    setattr(TransactionalProducer, "commit", commit_first)  # noqa: B010
+
+
+def cached_metadata() -> None:
+    """The group metadata is taken once, at the start, and used for ever: no member, no generation, and brokers fence nothing (T3)."""
+    subscribe = Source.subscribe
+    cached: list[bytes] = []
+
+    def keep(self: Source) -> None:
+        cached.append(self.consumer.consumer_group_metadata())
+        subscribe(self)
+
+    setattr(Source, "subscribe", keep)  # noqa: B010
+    setattr(Source, "group_metadata", lambda _: cached[0])  # noqa: B010
+
+
+def position_ahead() -> None:
+    """It reads the next batch while it works on one, and commits ``position()``: what was read ahead dies with it (T1)."""
+    commit, seek = TransactionalProducer.commit, Source.seek
+    ahead: list[confluent_kafka.Message] = []
+    sources: list[Source] = []
+
+    def collect(self: Source, *, most: int | None = None) -> Batch:
+        sources[:] = [self]
+        batch = self._batch = Batch()
+        messages = ahead[:] or self._consume(200, 0.2)
+        ahead.clear()
+        self._take(messages)
+        if batch:
+            ahead.extend(message for message in self._consume(200, 0.1) if message.error() is None)
+        return batch
+
+    def rewind(self: Source, offsets: Mapping[Partition, int]) -> None:
+        ahead.clear()
+        seek(self, offsets)
+
+    def commit_position(self: TransactionalProducer, offsets: Any, group_metadata: object) -> None:
+        found = sources[0].consumer.position([confluent_kafka.TopicPartition(o.topic, o.partition) for o in offsets])
+        commit(self, [at if at.offset >= 0 else ours for at, ours in zip(found, offsets, strict=True)], group_metadata)
+
+    setattr(Source, "collect", collect)  # noqa: B010
+    setattr(Source, "seek", rewind)  # noqa: B010
+    setattr(TransactionalProducer, "commit", commit_position)  # noqa: B010
+
+
+def lost_ignored() -> None:
+    """It does not listen when its partitions are lost: what it had read of them it still delivers, beside their new owner (R2)."""
+    setattr(Source, "_on_lost", lambda *_: None)  # noqa: B010
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "no-rewind": no_rewind,
     "outputs-outside": outputs_outside,
     "offsets-early": offsets_early,
     "unknown-is-failed": unknown_is_failed,
+    "dead-letters-outside": dead_letters_outside,
+    "offsets-first": offsets_first,
+    "cached-metadata": cached_metadata,
+    "position-ahead": position_ahead,
+    "lost-ignored": lost_ignored,
 }

@@ -1,0 +1,176 @@
+"""The campaign: rounds of one workload under many faults, each followed by the judges. A seed names all that was planned.
+
+Times within a run are the machine's; the seed repeats which faults come in which order, not at which microsecond.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.faults import judges
+from tests.faults.console import ConsoleReader
+from tests.faults.outside import OUTSIDE
+from tests.faults.supervisor import Crew, settings_of, worker_plans
+from tests.faults.watch import Watch
+from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
+from tests.support.pipelines import await_true, last_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from spark_batch.model import Depth, Judgement
+    from tests.faults.arena import Arena
+    from tests.faults.model import Fault, Opinion
+    from tests.faults.workloads import Line
+
+SETTLE_S = 90.0
+PLAN_S = 12.0
+"""What a plan may take on average before a round counts as hung."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What is planned. ``kinds``: of the workers' faults; ``outside``: names in `tests.faults.outside`, in order."""
+
+    number: int
+    workload: Workload
+    protocol: str
+    seed: int
+    plans: int
+    kinds: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+    mutant: str = ""
+
+    @property
+    def name(self) -> str:
+        what = ", ".join(
+            kind for kind, some in (*((k, True) for k in self.kinds), ("brokers and network", self.outside)) if some
+        )
+        return f"{self.number}: {self.workload.name}, {self.protocol} protocol, {what}"
+
+
+@dataclass(slots=True)
+class Result:
+    """What took place, and what the judges say."""
+
+    round: Round
+    began: float
+    took_s: float = 0.0
+    sent: int = 0
+    """Source records produced at the head of the line."""
+    faults: list[Fault] = field(default_factory=list)
+    opinions: list[Opinion] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Why the round is no proof: a fault that did not come, a worker that hung."""
+    surprises: list[str] = field(default_factory=list)
+    stuck_s: float = 0.0
+    stuck_where: str = ""
+    aborted: int = 0
+    """Records of aborted transactions in the outputs."""
+    outputs_at: list[float] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and not any(opinion.problems for opinion in self.opinions)
+
+
+CALM = ("worker kill",)
+ROUGH = ("worker kill", "worker kill", "worker kill", "SIGTERM", "zombie")
+WILD = ("worker kill", "worker kill", "SIGTERM", "twin")
+
+
+def rounds_of(seed: int, faults: int) -> Iterator[Round]:
+    """Rounds without end, in an order that meets everything early. ``faults`` per round: the workers' part of them."""
+    dice, number = Random(seed), 0
+    outside = sorted(OUTSIDE)
+    dice.shuffle(outside)
+    while True:
+        for workload in WORKLOADS:
+            kinds = (CALM, ROUGH, WILD)[number % 3]
+            protocol = "consumer" if number % 4 == 3 else "classic"
+            some = tuple(outside[(number * 3 + n) % len(outside)] for n in range(3)) if number % 2 else ()
+            yield Round(number, workload, protocol, dice.randrange(10**6), faults, kinds, some)
+            number += 1
+
+
+def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, Depth], Judgement] | None) -> Result:
+    """One round, from empty topics to the verdicts. Without an auditor the audit has no say."""
+    result = Result(planned, time.time())
+    dice = Random(planned.seed)
+    lines = lines_of(planned.workload, arena.bootstrap, folder, proxied=arena.proxied)
+    plans = worker_plans(dice, planned.plans, planned.kinds)
+    env = {**settings_of(planned.protocol), **({"FAULT_MUTANT": planned.mutant} if planned.mutant else {})}
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(Watch(lines, arena.bootstrap))
+        topics = [topic for line in lines for topic in (line.sink, line.dead_letters)]
+        reader = stack.enter_context(ConsoleReader(arena.bootstrap, topics, folder))
+        feed = stack.enter_context(Feed(lines[0], transactions=not planned.outside))
+        crew = stack.enter_context(Crew(lines, plans, watch.committed, env=env, seed=planned.seed))
+        try:
+            for name in planned.outside:
+                outside = OUTSIDE[name](arena, crew, lines[0], dice)
+                for fault in outside:
+                    fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
+                result.faults += outside
+            crew.await_done(30 + PLAN_S * planned.plans)
+            feed.stop()
+            for line in lines:
+                _await_drained(line)
+            crew.leave()
+            _await_read(lines, reader, watch)
+        except Exception as error:  # noqa: BLE001 - a round that goes wrong is a result
+            result.problems.append(repr(error))
+        result.sent = feed.sent
+        console_records = reader.records()
+    result.problems += crew.problems
+    result.surprises = crew.surprises
+    result.stuck_s, result.stuck_where, result.outputs_at = watch.stuck_s, watch.stuck_where, watch.outputs
+    for fault in crew.faults:
+        fault.recovery_s = watch.recovery_s(fault)
+    result.faults += crew.faults
+    for line in lines:
+        result.aborted += len(line.outputs(committed=False)) - len(line.outputs())
+        result.opinions.append(judges.verifier(line, watch))
+        result.opinions.append(judges.console(line, console_records))
+        if auditor is not None:
+            result.opinions.append(judges.audit(line, auditor))
+    result.took_s = time.time() - result.began
+    return result
+
+
+def _await_drained(line: Line) -> None:
+    """Until the group has committed all that is in the source; its load has ended."""
+    ends = last_offsets(line.sources(), line.partitions)
+    await_true(
+        lambda: all(line.committed().get(p, 0) >= end for p, end in ends.items() if end), f"{ends} committed", SETTLE_S
+    )
+
+
+def _await_read(lines: Sequence[Line], reader: ConsoleReader, watch: Watch) -> None:
+    """Until the concurrent readers have seen the last stable record of every output."""
+    for line in lines:
+        partitions = line.reader.partitions_of([line.sink, line.dead_letters])
+        ends = line.reader.end_offsets(partitions)
+        last = {p: max((r.offset for r in line.outputs() if (r.topic, r.partition) == p), default=-1) for p in ends}
+        reader.await_offsets({p: offset + 1 for p, offset in last.items() if offset >= 0}, SETTLE_S)
+        await_true(
+            lambda last=last: all(watch.last_seen(p) >= offset for p, offset in last.items()), "the watch has seen all"
+        )
+
+
+def summary(results: Sequence[Result]) -> str:
+    """One line: faults by kind, records, verdicts."""
+    kinds = Counter(fault.kind for result in results for fault in result.faults)
+    total = sum(kinds.values())
+    bad = [result.round.name for result in results if not result.ok]
+    return (
+        f"{total} faults ({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}) in {len(results)} rounds, "
+        f"{sum(result.sent for result in results):,} source records; "
+        + (f"NOT exactly once: {bad}" if bad else "nothing lost, nothing doubled, order kept, by every judge")
+    )

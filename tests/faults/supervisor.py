@@ -1,0 +1,346 @@
+"""Faults of workers: each slot keeps one instance of one pipeline alive and lets it die, stand still and leave as planned.
+
+A plan becomes a `Fault` only when it is shown to have taken place; a plan whose fault does not come in time is an error of the campaign.
+"""
+
+from __future__ import annotations
+
+import functools
+import queue
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tests.faults.model import Fault, NotProvenError
+from tests.support.pipelines import SHORT, await_true, events, faults
+from worker.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random
+
+    from devkit.workers import WorkerProcess
+    from tests.faults.workloads import Line
+
+POINTS = (
+    "before_begin",
+    "after_begin",
+    "between_produces",
+    "before_offsets",
+    "after_offsets",
+    "before_commit",
+    "inside_commit",
+    "after_commit",
+)
+PATIENCE_S = 60.0
+BEYOND_SESSION_S = 4.0
+"""Longer than the session timeout and the transaction timeout of tests.support.pipelines.SHORT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What shall become of one life of a worker. ``after_s``: since its first commit, for what does not happen at a point."""
+
+    kind: str
+    phase: str
+    passing: int = 1
+    after_s: float = 0.0
+
+    @property
+    def env(self) -> dict[str, str]:
+        names = {"worker kill": "FAULT_KILL", "zombie": "FAULT_STOP"}
+        return {names[self.kind]: f"{self.phase}:{self.passing}"} if self.phase in POINTS else {}
+
+
+def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> list[Plan]:
+    """So many plans: the kinds in turn, of each the phases in turn, so that all are met; the rest is thrown.
+
+    Passings begin at two: each life commits something before it ends, so that its recovery can be measured.
+    """
+    plans = []
+    for n in range(number):
+        kind, turn = kinds[n % len(kinds)], n // len(kinds)
+        stops = tuple(point for point in POINTS if point != "inside_commit")
+        points: tuple[str, ...] = {"worker kill": POINTS, "zombie": stops}.get(kind, ())
+        phases = (*points, "at random")
+        phase = phases[turn % len(phases)]
+        passing = dice.randint(350, 700) if phase == "between_produces" else dice.randint(2, 4)
+        plans.append(Plan(kind, phase, passing, round(dice.uniform(0.0, 0.6), 3)))
+    return plans
+
+
+def settings_of(protocol: str) -> Mapping[str, str]:
+    """Of workers under one of the two group protocols, with short timeouts; KIP-848's session is the broker's affair."""
+    if protocol == "classic":
+        return SHORT
+    ours = {name: value for name, value in SHORT.items() if not name.startswith("RECKON_CONSUMER")}
+    return {**ours, "RECKON_CONSUMER_GROUP_PROTOCOL": "consumer"}
+
+
+class Crew:
+    """Workers of some lines under one queue of plans. A context manager: entering starts them, leaving kills what is left.
+
+    ``committed``: how many transactions of a transactional id were seen committed; ``env``: settings of the workers (`settings_of`).
+    """
+
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        plans: Sequence[Plan],
+        committed: Callable[[str], int],
+        *,
+        env: Mapping[str, str],
+        seed: int = 0,
+    ) -> None:
+        self.faults: list[Fault] = []
+        self.problems: list[str] = []
+        self.surprises: list[str] = []
+        """Ends of workers that nobody had planned, with their exit codes: nothing may be lost by them, but people want to know."""
+        self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        for plan in plans:
+            self._plans.put(plan)
+        self._committed = committed
+        self.env = env
+        self._seed = seed
+        self._stop = threading.Event()
+        self._slots = [_Slot(self, line, f"w{number}") for line in lines for number in range(line.workload.instances)]
+
+    def __enter__(self) -> Self:
+        for slot in self._slots:
+            slot.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for slot in self._slots:
+            slot.thread.join()
+            if slot.worker is not None:
+                slot.worker.kill()
+
+    def await_done(self, timeout_s: float) -> None:
+        """Until every plan has been carried out."""
+        await_true(
+            lambda: self.problems or (self._plans.empty() and not any(slot.busy for slot in self._slots)),
+            f"all plans carried out; {self._plans.qsize()} are left",
+            timeout_s,
+        )
+
+    def storm(self, line: Line, most: int = 6, least: int = 2) -> list[Fault]:
+        """Workers join one after the other until there are ``most``, and leave until there are ``least``. Each change is a fault."""
+        extra: list[WorkerProcess] = []
+        changes: list[Fault] = []
+        for number in range(line.workload.instances, most):
+            at = time.time()
+            worker = line.worker(f"w{number}", short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self.env})
+            extra.append(worker)
+            await_true(functools.partial(events, worker, "assigned"), f"a partition for {worker.instance_id}")
+            given = events(worker, "assigned")[0]["partitions"]
+            changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {given}"))
+        for worker in extra[max(0, least - line.workload.instances) :]:
+            at = time.time()
+            worker.terminate()
+            code = worker.wait(40)
+            if code != 0:
+                raise NotProvenError(f"{worker.instance_id} ended with {code} at SIGTERM\n{worker.tail(40)}")
+            changes.append(Fault("rebalance", "leave", worker.instance_id, at, "exit code 0"))
+        return changes
+
+    def leave(self) -> None:
+        """SIGTERM for all; each ends with exit code 0."""
+        self._stop.set()
+        for slot in self._slots:
+            slot.thread.join()
+        for slot in self._slots:
+            slot.leave()
+
+
+class _Slot:
+    """One instance. All of it runs in its thread."""
+
+    def __init__(self, crew: Crew, line: Line, instance: str) -> None:
+        self._crew, self._line, self._instance = crew, line, instance
+        self._id = f"{line.name}-{instance}"
+        self.worker: WorkerProcess | None = None
+        self.busy = False
+        self._lives = 0
+        self._ended: Fault | None = None
+        """The fault that ended the last life, until the next one begins."""
+        self.thread = threading.Thread(target=self._run, name=self._id, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            while not self._crew._stop.is_set():
+                self.busy = True
+                try:
+                    plan = self._crew._plans.get_nowait()
+                except queue.Empty:
+                    self.busy = False
+                    self._keep_alive()
+                    self._crew._stop.wait(0.1)
+                else:
+                    self._carry_out(plan)
+        except Exception as error:  # noqa: BLE001 - told by the thread that waits
+            tail = self.worker.tail(60) if self.worker else ""
+            self._crew.problems.append(f"{self._id}: {error!r}\n{tail}")
+        finally:
+            self.busy = False
+
+    def _start(self, env: Mapping[str, str]) -> WorkerProcess:
+        self._lives += 1
+        seed = str(self._crew._seed * 1000 + self._lives)
+        if self._ended is not None:
+            self._ended.healed_at, self._ended = time.time(), None
+        self.worker = self._line.worker(
+            self._instance,
+            faults={**self._line.workload.faults, "FAULT_SEED": seed, **env},
+            short=False,
+            env={"RECKON_BOOTSTRAP_SERVERS": self._line.proxied, **self._crew.env},
+        )
+        return self.worker
+
+    def _keep_alive(self) -> None:
+        if self.worker is None or not self.worker.alive:
+            if self.worker is not None and self._ended is None:
+                self._surprise(self.worker)
+            self._start({})
+
+    def _surprise(self, worker: WorkerProcess) -> None:
+        code = worker.wait()
+        last = (worker.tail(1).splitlines() or [""])[-1][:300]
+        self._crew.surprises.append(f"{self._id} ended by itself with {code}: {last}")
+
+    def _carry_out(self, plan: Plan) -> None:
+        """One life, or one more thing in a life, until its fault is proven."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            worker = self.worker
+            if worker is not None and worker.alive and plan.env:
+                self._kill_now(worker)
+            if worker is None or not worker.alive:
+                worker = self._start(plan.env)
+            act = {"worker kill": self._kill, "zombie": self._zombie, "twin": self._twin, "SIGTERM": self._terminate}
+            if act[plan.kind](worker, plan, deadline):
+                return
+            if not worker.alive and self._ended is None:
+                self._surprise(worker)
+        raise NotProvenError(f"{plan} did not take place within {PATIENCE_S:g} s")
+
+    def _took_place(self, fault: Fault, *, ended: bool) -> bool:
+        self._crew.faults.append(fault)
+        if ended:
+            self._ended = fault
+        return True
+
+    def _await_commit(self, worker: WorkerProcess, deadline: float, more: int = 1) -> bool:
+        """Until this instance has committed so many more; False where the worker ended or time is up."""
+        before = self._crew._committed(self._id)
+        while self._crew._committed(self._id) < before + more:
+            if not worker.alive or time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def _kill(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
+        if plan.phase not in POINTS:
+            if not self._await_commit(worker, deadline):
+                return False
+            time.sleep(plan.after_s)
+            return self._kill_now(worker)
+        if not _until(lambda: not worker.alive, deadline):
+            return False
+        told, code = faults(worker), worker.wait()
+        if code != -signal.SIGKILL or told[-1:] != [f"kill at {plan.phase}"]:
+            return False
+        proof = f"its last word: {told[-1]}; ended by signal {-code}"
+        return self._took_place(Fault(plan.kind, plan.phase, self._id, time.time(), proof), ended=True)
+
+    def _kill_now(self, worker: WorkerProcess) -> bool:
+        at = time.time()
+        worker.kill()
+        code = worker.wait()
+        if code != -signal.SIGKILL:
+            return False
+        fault = Fault("worker kill", "at random", self._id, at, f"ended by signal {-code}")
+        return self._took_place(fault, ended=True)
+
+    def _zombie(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
+        """Stands still beyond the session and the transaction timeout, and wakes up."""
+        if not self._stand_still(worker, plan, deadline):
+            return False
+        at = time.time()
+        time.sleep(BEYOND_SESSION_S)
+        if _state(worker.pid) != "T":
+            return False
+        worker.resume()
+        woke = time.time()
+        proof = f"stood still (state T) for {woke - at:.1f} s"
+        return self._took_place(Fault(plan.kind, plan.phase, self._id, at, proof, healed_at=woke), ended=False)
+
+    def _twin(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
+        """While it stands still its successor starts and works. When it wakes up, one of the two must find itself fenced and end."""
+        if not self._stand_still(worker, plan, deadline):
+            return False
+        at = time.time()
+        heir = self._start({})
+        self._await_commit(heir, deadline)
+        woke = time.time()
+        worker.resume()
+        if not _until(lambda: not (worker.alive and heir.alive), min(deadline, time.monotonic() + 30)):
+            worker.kill()
+            raise NotProvenError(f"two workers as {self._id} live on side by side\n{worker.tail(40)}\n{heir.tail(40)}")
+        loser = heir if worker.alive else worker
+        code = loser.wait()
+        worker.kill()
+        if code != ExitCode.FENCED.value:
+            raise NotProvenError(
+                f"a twin of {self._id} ended with {code}, not {ExitCode.FENCED.value}\n{loser.tail(40)}"
+            )
+        proof = f"the {'heir' if loser is heir else 'zombie'} ended with exit code {code}"
+        return self._took_place(Fault(plan.kind, plan.phase, self._id, at, proof, healed_at=woke), ended=False)
+
+    def _terminate(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
+        if not self._await_commit(worker, deadline):
+            return False
+        time.sleep(plan.after_s)
+        at = time.time()
+        worker.terminate()
+        if not _until(lambda: not worker.alive, deadline) or worker.wait() != 0:
+            return False
+        fault = Fault(plan.kind, plan.phase, self._id, at, f"exit code 0 after {time.time() - at:.2f} s")
+        return self._took_place(fault, ended=True)
+
+    def _stand_still(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
+        if plan.phase in POINTS:
+            return _until(lambda: bool(faults(worker)) or not worker.alive, deadline) and _state(worker.pid) == "T"
+        if not self._await_commit(worker, deadline):
+            return False
+        time.sleep(plan.after_s)
+        worker.pause()
+        return True
+
+    def leave(self) -> None:
+        if self.worker is not None and self.worker.alive:
+            self.worker.resume()
+            self.worker.terminate()
+            code = self.worker.wait(40)
+            if code != 0:
+                self._crew.surprises.append(f"{self._id} ended with {code} at SIGTERM")
+
+
+def _until(condition: Callable[[], bool], deadline: float) -> bool:
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _state(pid: int) -> str:
+    """One letter of proc(5): T is a process that a signal has stopped; Z one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,187 @@
+"""What can be seen from outside while a run goes on: committed records as they become readable, stable offsets, the groups' offsets.
+
+Independent of the worker: read_committed consumers and offset requests, straight to the brokers.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from devkit.errors import DevkitError
+from devkit.reader import Reader
+from tests.support.broker import unique
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from devkit.verify import Partition
+    from tests.faults.model import Fault
+    from tests.faults.workloads import Line
+
+_LOOK_S = 0.5
+"""Between two looks at the ends of the partitions: what `stuck_s` may be short of."""
+
+
+class Commit(NamedTuple):
+    """A receipt that became readable. Times are seconds of `time.time()`."""
+
+    at: float
+    made_at: float
+    """When the worker wrote it: tells the commits of two lives apart, of which one becomes readable when the other has begun."""
+    transactional_id: str
+    sources: frozenset[Partition]
+
+
+class Watch:
+    """A context manager: watches from entering to leaving."""
+
+    def __init__(self, lines: Sequence[Line], bootstrap: str) -> None:
+        self.commits: list[Commit] = []
+        self.seen: dict[Partition, list[tuple[int, bytes | None]]] = defaultdict(list)
+        """Per output partition (offset, value) of what came, in the order in which it came."""
+        self.outputs: list[float] = []
+        """When each output became readable, for the timeline."""
+        self.stuck_s = 0.0
+        """The longest time for which a last stable offset stood below the high watermark without moving."""
+        self.stuck_where = ""
+        self.steps_back: list[str] = []
+        """Groups whose committed offset went back."""
+        self._lines, self._bootstrap = lines, bootstrap
+        self._counts: dict[str, int] = defaultdict(int)
+        self._receipts = {line.receipts for line in lines}
+        self._outputs = [topic for line in lines for topic in (line.sink, line.dead_letters)]
+        self._stop = threading.Event()
+        self._problems: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(run,), daemon=True)
+            for run in (self._read, self._look_at_ends, self._look_at_groups)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        assert not self._problems, self._problems
+
+    def committed(self, transactional_id: str) -> int:
+        """How many of its transactions were seen."""
+        return self._counts[transactional_id]
+
+    def last_seen(self, partition: Partition) -> int:
+        """The offset of the last record that came from an output partition; -1 where none did."""
+        seen = self.seen[partition]
+        return seen[-1][0] if seen else -1
+
+    def recovery_s(self, fault: Fault) -> float | None:
+        """From the worker's new start, or a zombie's awakening, until a commit made after it could be read."""
+        since = fault.healed_at
+        if since is None:
+            return None
+        own = (commit for commit in self.commits if commit.transactional_id == fault.target)
+        return next((commit.at - since for commit in own if commit.made_at >= since), None)
+
+    def all_move_on_s(self, line: Line, since: float, timeout_s: float) -> float | None:
+        """Until each source partition stands in a receipt made after ``since``: how long that took; None where time was up."""
+        wanted = set(line.partitions)
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            firsts: dict[Partition, float] = {}
+            for commit in reversed(self.commits[:]):
+                if commit.at < since:
+                    break
+                if commit.made_at >= since:
+                    firsts |= dict.fromkeys(commit.sources, commit.at)
+            if wanted <= firsts.keys():
+                return max(firsts[partition] for partition in wanted) - since
+            time.sleep(0.05)
+        return None
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 - raised by the thread that leaves
+            self._problems.append(repr(error))
+
+    def _read(self) -> None:
+        with Reader(self._bootstrap) as reader:
+            partitions = reader.partitions_of([*self._outputs, *self._receipts])
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": unique("watch"),
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "error_cb": lambda _: None,
+            }
+        )
+        consumer.assign([TopicPartition(*partition, 0) for partition in partitions])
+        while not self._stop.is_set():
+            for message in consumer.consume(5000, 0.1):
+                if message.error() is not None:
+                    continue
+                topic, partition, offset, value = (
+                    message.topic(),
+                    message.partition(),
+                    message.offset(),
+                    message.value(),
+                )
+                assert topic is not None
+                assert partition is not None
+                assert offset is not None
+                if topic in self._receipts:
+                    self._note(value or b"")
+                else:
+                    self.seen[topic, partition].append((offset, value))
+                    self.outputs.append(time.time())
+        consumer.close()
+
+    def _note(self, receipt: bytes) -> None:
+        told = json.loads(receipt)
+        sources = frozenset((part["topic"], part["partition"]) for part in told["partitions"])
+        self.commits.append(Commit(time.time(), told["time_ms"] / 1000, told["transactional_id"], sources))
+        self._counts[told["transactional_id"]] += 1
+
+    def _look_at_ends(self) -> None:
+        """While brokers change no answer may come: what stood still before and after it stood still in between."""
+        standing: dict[Partition, tuple[int, float]] = {}
+        with Reader(self._bootstrap) as reader:
+            partitions = reader.partitions_of([*self._outputs, *self._receipts])
+            while not self._stop.wait(_LOOK_S):
+                try:
+                    stable = reader.end_offsets(partitions)
+                    high = reader.end_offsets(partitions, committed=False)
+                except (KafkaException, DevkitError):
+                    continue
+                now = time.monotonic()
+                for partition, end in stable.items():
+                    if end >= high[partition] or standing.get(partition, (end, now))[0] != end:
+                        standing.pop(partition, None)
+                    if end < high[partition]:
+                        stands = now - standing.setdefault(partition, (end, now))[1]
+                        if stands > self.stuck_s:
+                            self.stuck_s, self.stuck_where = stands, f"{partition[0]}[{partition[1]}] at {end}"
+
+    def _look_at_groups(self) -> None:
+        highest: dict[Partition, int] = {}
+        with Reader(self._bootstrap) as reader:
+            while not self._stop.wait(2 * _LOOK_S):
+                for line in self._lines:
+                    try:
+                        found = reader.committed_offsets(line.name, list(line.partitions))
+                    except (KafkaException, DevkitError):
+                        continue
+                    for partition, offset in found.items():
+                        if offset < highest.get(partition, 0):
+                            self.steps_back.append(f"{line.name} {partition}: from {highest[partition]} to {offset}")
+                        highest[partition] = max(offset, highest.get(partition, 0))
