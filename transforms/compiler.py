@@ -100,7 +100,7 @@ def _decode(spec: Pipeline, code: Code) -> None:
     if decodes or spec.tombstones == "drop":  # a copy forwards null like any value
         with code.block("if value is None:"):
             if spec.tombstones == "drop":
-                code.skip()
+                code.write(*code.skip())
             else:
                 code.tombstones()
     if code.several:

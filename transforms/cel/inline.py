@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import operator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from transforms.cel import functions, names
 from transforms.cel.code import Code
@@ -134,16 +135,37 @@ def _order(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined:
         if kind in types and set(types) <= {kind, "dyn"}:
             return f"({left.text} {sign} {right.text})", "bool"
     if "dyn" in types and (_small(left) or _small(right)):
-        # Python orders a number with nothing but a number, and with a bool, which CEL does not.
-        kept, text = writer.kept(right if left.atom else left)
-        one, two = (left.text, kept) if left.atom else (kept, right.text)
-        test = f"({text}) is not True and {kept} is not False"
-        return f"({one} {sign} {two} if {test} else {exact}({one}, {two}))", "bool"
+        return _order_small(writer, sign, left, right), "bool"
     if types == ("dyn", "dyn"):
         (one, first), (two, second) = writer.kept(left), writer.kept(right)
         test = f"type({first}) is type({second}) in SCALARS"
         return f"({one} {sign} {two} if {test} else {exact}({one}, {two}))", "bool"
     return None
+
+
+_PYTHONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _order_small(writer: FastWriter, sign: str, left: Code, right: Code) -> str:
+    """Python orders a number with nothing but a number, and with a bool, which CEL does not.
+
+    Where true and false compare alike, only one of the two results can be a bool's: `true > 10.0` is false as `false > 10.0` is,
+    so a value that is greater needs no second look.
+    """
+    literal_first = _small(left)
+    literal: Any = (left if literal_first else right).value
+    order = _PYTHONS[sign]
+    kept, text = writer.kept(right if literal_first else left)
+    one, two = (left.text, kept) if literal_first else (kept, right.text)
+    exact = f"{functions.OPERATORS[sign].runtime}({one}, {two})"
+    outcomes = {order(literal, flag) if literal_first else order(flag, literal) for flag in (True, False)}
+    if len(outcomes) == 2:
+        return f"({one} {sign} {two} if ({text}) is not True and {kept} is not False else {exact})"
+    first = kept if kept == text else f"({text})"
+    comparison = f"{one} {sign} {first}" if literal_first else f"{first} {sign} {two}"
+    if outcomes == {False}:
+        return f"({comparison} or (({kept} is True or {kept} is False) and {exact}))"
+    return f"({comparison} and (({kept} is not True and {kept} is not False) or {exact}))"
 
 
 def _text(writer: FastWriter, function: str, args: Sequence[Code]) -> Inlined:  # noqa: PLR0911 - one per case

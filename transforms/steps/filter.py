@@ -29,6 +29,4 @@ class FilterStep(Step):
     filter: Condition
 
     def emit(self, code: Code) -> None:
-        code.evaluate([("keep", code.compile(self.filter, "bool"))])
-        with code.block("if not keep:"):
-            code.skip()
+        code.unless(self.filter, *code.skip())

@@ -96,7 +96,7 @@ def test_the_fast_form_is_readable() -> None:
     """`reckon compile` prints it."""
     written = {
         'status == "ok" && amount > 10.0': (
-            "((r['status'] == 'ok') and (t1 > 10.0 if (t1 := r['amount']) is not True and t1 is not False else gt(t1, 10.0)))"
+            "((r['status'] == 'ok') and ((t1 := r['amount']) > 10.0 or ((t1 is True or t1 is False) and gt(t1, 10.0))))"
         ),
         "items.exists(i, i.sku == 'a')": "any((v_i['sku'] == 'a') for v_i in items(r['items']))",
         "items.map(i, i.sku)": "[v_i['sku'] for v_i in items(r['items'])]",
