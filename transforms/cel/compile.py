@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 from transforms.cel.exact import ExactWriter
 from transforms.cel.fast import FastWriter
 from transforms.cel.folding import fold
-from transforms.cel.library.regexes import compiled
+from transforms.cel.library.regexes import searching
 from transforms.cel.nodes import Call, Literal, Meta, Node, children
 from transforms.cel.parser import ANYTHING, parse, too_deep
 from transforms.errors import CelError, CelSyntaxError
@@ -110,7 +110,7 @@ def _check_patterns(node: Node) -> None:
         text = node.args[1]
         if isinstance(text, Literal) and isinstance(text.value, str):
             try:
-                compiled(text.value)
+                searching(text.value)
             except CelError as error:
                 raise CelSyntaxError(f"{text.value!r} is {error}, expected RE2 syntax", text.offset) from None
     for child in children(node):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from transforms.cel import functions, names
 from transforms.cel.code import Code
-from transforms.cel.library.regexes import compiled
+from transforms.cel.library.regexes import searching
 from transforms.cel.literals import INT_MAX, INT_MIN
 from transforms.cel.values import CelType
 
@@ -183,8 +183,8 @@ def _text(writer: FastWriter, function: str, args: Sequence[Code]) -> Inlined:  
     exact = f"{names.FUNCTIONS[function].runtime}({kept}, {other.text})"
     test = f"type({text}) is str"
     if function == "matches":
-        search = writer.constants.bind(compiled(other.value).search)
-        return f"({search}({kept}) is not None if {test} else {exact})", "bool"
+        search = writer.constants.bind(searching(other.value))
+        return f"({search}({kept}.encode()) is not None if {test} else {exact})", "bool"
     if function == "contains":
         return f"({other.text} in {kept} if {test} else {exact})", "bool"
     return f"({kept}.{function.lower()}({other.text}) if {test} else {exact})", "bool"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transforms.cel.library.regexes import compiled, half_a_pair
+from transforms.cel.library.regexes import half_a_pair, searching
 from transforms.cel.runtime import no_overload
 
 
@@ -12,7 +12,7 @@ def matches(value: Any, text: Any) -> bool:
     if type(value) is not str or type(text) is not str:
         raise no_overload("matches", value, text)
     try:
-        return compiled(text).search(value) is not None
+        return searching(text)(value.encode()) is not None
     except UnicodeEncodeError:  # a step `python` may have made it
         raise half_a_pair() from None
 

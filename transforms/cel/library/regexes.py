@@ -14,14 +14,26 @@ from transforms.cel.values import NONE, Optional
 from transforms.errors import CelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _REPLACEMENT = re.compile(r"[^\\]+|\\([0-9\\])")
 
 
 @remembered
-def compiled(pattern: str) -> Any:
-    """Of RE2. Raises `CelError`."""
+def searching(pattern: str) -> Callable[[bytes], object]:
+    """What finds a match in UTF-8, or None. Raises `CelError`.
+
+    Of bytes, as RE2's binding for Python computes the places of a match in a string, which takes longer than the search.
+    """
+    try:
+        encoded = pattern.encode()
+    except UnicodeEncodeError:
+        raise half_a_pair() from None
+    search: Callable[[bytes], object] = _compile(encoded).search
+    return search
+
+
+def _compile(pattern: str | bytes) -> Any:
     options = re2.Options()
     options.log_errors = False
     try:
@@ -30,6 +42,9 @@ def compiled(pattern: str) -> Any:
         raise CelError("not a regular expression") from error
     except UnicodeEncodeError:
         raise half_a_pair() from None
+
+
+_compiled = remembered(_compile)
 
 
 def half_a_pair() -> CelError:
@@ -71,7 +86,7 @@ def regex_replace(text: Any, pattern: Any, replacement: Any, *limit: Any) -> str
     values = (text, pattern, replacement, *limit)
     if any(type(value) is not kind for value, kind in zip(values, (str, str, str, int), strict=False)):
         raise no_overload("regex.replace", *values)
-    expression = compiled(pattern)
+    expression = _compiled(pattern)
     parts = _parts(replacement)
     if any(part > expression.groups for part in parts if isinstance(part, int)):
         raise CelError("regex.replace: the replacement names a group that the regular expression does not have")
@@ -91,7 +106,7 @@ def _one_group(function: str, text: Any, pattern: Any) -> tuple[Any, int]:
     """The compiled expression, and the group that it extracts: 0, the whole match, where it has none."""
     if type(text) is not str or type(pattern) is not str:
         raise no_overload(function, text, pattern)
-    expression = compiled(pattern)
+    expression = _compiled(pattern)
     if expression.groups > 1:
         raise CelError(f"{function}: the regular expression has more than one group")
     return expression, expression.groups
