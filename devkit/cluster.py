@@ -17,7 +17,7 @@ from devkit.node import START_TIMEOUT, Node
 from devkit.ports import Port
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _CLUSTER_ID = "cmVja29uLWRldmtpdC0wMQ"  # 16 bytes in base64, as `StorageTool random-uuid` makes them; any value will do
 _ATTEMPTS = 3  # starts with ports of the OS's choice before a taken port is reported
@@ -31,6 +31,7 @@ class Cluster:
     `nodes` is 1 or 3. `port` names the client port of node 1 (node 2 listens on the next one, and so on); without it the OS
     chooses. `data` keeps topics from one use to the next; without it a temporary folder goes with the cluster (it is left behind
     when this process is killed; the brokers never are). `properties` are broker settings over the devkit's own;
+    `per_node` gets the settings of each node and returns those to put over them (of use where nodes differ);
     `heap_mb` is the Java heap of each node in MB, 512 for one node and 384 for each of three by default.
 
     Raises on entering: JavaMissingError, JarsError, PortTakenError, BrokerDiedError, BrokerTimeoutError, and DevkitError when
@@ -44,6 +45,7 @@ class Cluster:
         port: int | None = None,
         data: Path | None = None,
         properties: Mapping[str, str] | None = None,
+        per_node: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
         heap_mb: int | None = None,
     ) -> None:
         if nodes not in _HEAP_MB:
@@ -52,6 +54,7 @@ class Cluster:
         self._port = port
         self._data = data
         self._properties = dict(properties or {})
+        self._per_node = per_node or (lambda _settings: {})
         self._heap_mb = heap_mb or _HEAP_MB[nodes]
         self._resources = contextlib.ExitStack()
         self.nodes: list[Node] = []
@@ -126,6 +129,7 @@ class Cluster:
                 home = folder / f"node-{n}"
                 home.mkdir(parents=True, exist_ok=True)
                 config = properties.node_properties(n, numbers, home / "data", self._properties)
+                config |= self._per_node(config)
                 (home / "server.properties").write_text(properties.render(config), encoding="utf-8")
                 self.nodes.append(Node(n, self._command(run_java), home, ports))
             self._resources.push(held.pop_all())

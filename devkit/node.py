@@ -56,6 +56,11 @@ class Node:
         """Whether the process exists; a paused one does."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the last start ended: the exit code, or minus the signal's number; None before its end."""
+        return self._process.poll() if self._process else None
+
     def start(self) -> None:
         """Start (again): same ports, same data. Returns when the node accepts requests; no-op when it is alive.
 
