@@ -1,0 +1,176 @@
+"""Faults of brokers: each takes place, says how that is known, and refuses to be told when it did not. `Arena.heal` undoes them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.faults import brokers
+from tests.faults.model import NotProvenError
+from tests.support.broker import unique
+from tests.support.pipelines import await_true, in_background
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.faults.arena import Arena
+
+pytestmark = pytest.mark.xdist_group("arena")
+
+
+@pytest.fixture
+def topic(arena: Arena) -> str:
+    name = unique("broken")
+    arena.create_topics({name: 1})
+    return name
+
+
+@contextlib.contextmanager
+def _traffic(arena: Arena, topic: str) -> Iterator[Producer]:
+    """A record every few milliseconds through the proxies while the block lasts."""
+    producer = Producer({"bootstrap.servers": arena.proxied, "linger.ms": 0})
+    done = False
+
+    def produce() -> None:
+        while not done:
+            producer.produce(topic, bytes(1000))
+            producer.poll(0)
+            time.sleep(0.005)
+
+    producer.produce(topic, b"the first opens the connection")
+    assert producer.flush(20) == 0
+    with in_background(produce):
+        try:
+            yield producer
+        finally:
+            done = True
+
+
+def test_a_killed_leader(arena: Arena, topic: str) -> None:
+    """The proof names the old leader and the new one, which clients find; healed, all copies are in sync again."""
+    target = brokers.leader_of(arena, "source", topic, 0)
+    fault = brokers.kill_node(arena, target)
+    new = arena.leader(topic, 0)
+    assert (
+        "broker kill",
+        "leader of the source",
+        str(target.number),
+        f"ended by signal 9; {topic}/0 led by {target.number} -> {new}",
+    ) == (fault.kind, fault.phase, fault.target, fault.proof)
+    assert new != target.number
+    with pytest.raises(NotProvenError, match="was dead before the kill"):
+        brokers.kill_node(arena, target)
+    arena.heal()
+    assert arena.in_sync()
+    assert arena.node(target.number).alive
+
+
+@pytest.mark.long
+def test_a_stopped_group_coordinator(arena: Arena) -> None:
+    """It leaves in order and hands its groups over; dead already, no fault is told."""
+    group = unique("group")
+    target = brokers.group_coordinator(arena, group)
+    fault = brokers.stop_node(arena, target)
+    assert (fault.kind, fault.phase) == ("broker stop", "group coordinator")
+    assert fault.proof.startswith("ended with 143 after SIGTERM; __consumer_offsets/")
+    assert arena.group_coordinator(group) != target.number
+    with pytest.raises(NotProvenError, match="was dead before the stop"):
+        brokers.stop_node(arena, target)
+
+
+@pytest.mark.long
+def test_a_paused_transaction_coordinator(arena: Arena) -> None:
+    """A pause beyond the session moves its transactions to another node; the woken one comes back in sync."""
+    name = unique("paused")
+    Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": name}).init_transactions(20)
+    target = brokers.transaction_coordinator(arena, name)
+    fault = brokers.pause_node(arena, target, 8)
+    assert (fault.kind, fault.phase) == ("broker pause", "transaction coordinator")
+    assert re.fullmatch(rf"state T for 8 s; __transaction_state/\d led by {target.number} -> [123]", fault.proof), (
+        fault.proof
+    )
+    arena.heal()
+
+
+def test_a_pause_within_the_session(arena: Arena) -> None:
+    """No leader needs to move; the process stood still, and runs again."""
+    fault = brokers.pause_node(arena, brokers.any_node(2), 0.5)
+    assert fault.proof == "state T for 0.5 s"
+    assert fault.target == "2"
+    assert fault.at <= time.time() - 0.5
+    arena.heal()
+
+
+@pytest.mark.long
+def test_a_node_that_cannot_write(arena: Arena, topic: str) -> None:
+    """It ends by itself as for a failed log folder, others lead; with room to write it comes back."""
+    target = brokers.leader_of(arena, "sink", topic, 0)
+    fault = brokers.fill_disk(arena, target)
+    assert (fault.kind, fault.phase) == ("disk full", "leader of the sink")
+    assert arena.node(target.number).exit_code == 1
+    assert arena.leader(topic, 0) != target.number
+    arena.heal()
+
+
+@pytest.mark.long
+def test_a_rolling_restart(arena: Arena) -> None:
+    """All three processes are new ones, and each was stopped cleanly."""
+    before = {node.pid for node in arena.nodes}
+    fault = brokers.rolling_restart(arena)
+    assert not before & {node.pid for node in arena.nodes}
+    assert fault.proof.count("ended with 143 after SIGTERM") == 3
+    assert arena.in_sync()
+
+
+def test_a_slow_network(arena: Arena, topic: str) -> None:
+    """Bytes pass while it is slow; without traffic nothing is proven; afterwards it is not slow."""
+    with _traffic(arena, topic):
+        fault = brokers.slow_network(arena, 0.5, latency_s=0.05, bytes_per_s=100_000)
+    assert re.fullmatch(
+        r"\d+ bytes passed in 0.5 s with 0.05 s latency, at most 100000 B/s a connection", fault.proof
+    ), fault.proof
+
+
+def test_cut_connections(arena: Arena, topic: str) -> None:
+    """Connections are counted, the client makes new ones and loses nothing; with none left to cut nothing is proven."""
+    with _traffic(arena, topic) as producer:
+        fault = brokers.cut_connections(arena)
+    assert re.fullmatch(r"\d+ connections reset", fault.proof)
+    assert producer.flush(20) == 0
+    del producer
+    await_true(lambda: sum(proxy.cut() for proxy in arena.proxies) == 0, "the client is gone")
+    with pytest.raises(NotProvenError, match="no connection"):
+        brokers.cut_connections(arena)
+
+
+def test_a_black_hole(arena: Arena, topic: str) -> None:
+    """Bytes come and none passes; afterwards the client's records arrive. Without traffic nothing is proven."""
+    with _traffic(arena, topic) as producer:
+        fault = brokers.black_hole(arena, 1.0)
+    assert re.fullmatch(r"\d+ bytes held for up to 1 s, none passed", fault.proof)
+    assert producer.flush(20) == 0
+    del producer
+    with pytest.raises(NotProvenError, match="0 bytes were held"):
+        brokers.black_hole(arena, 0.1)
+
+
+def test_a_hijacked_transactional_id(arena: Arena) -> None:
+    """The hijacker gets the owner's producer id and the next epoch; an id that nobody has used cannot be hijacked."""
+    name = unique("owner")
+    with pytest.raises(NotProvenError, match="had no producer that could lose it: epoch 0"):
+        brokers.hijack(arena.bootstrap, name)
+    fault = brokers.hijack(arena.bootstrap, name)
+    assert re.fullmatch(r"producer id \d+ taken over, epoch 1", fault.proof)
+    assert fault.target == name
+
+
+def test_added_partitions(arena: Arena, topic: str) -> None:
+    """One partition becomes three with leaders."""
+    fault = brokers.add_partitions(arena.bootstrap, topic, 3)
+    assert fault.proof == "1 -> 3 partitions with leaders"
+    assert {arena.leader(topic, number) for number in range(3)} <= {1, 2, 3}
