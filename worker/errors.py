@@ -104,7 +104,8 @@ _HOPELESS = frozenset(
     },
 )
 
-# The record itself, or where it was sent, is at fault: no retry delivers it (E8).
+# The record itself is at fault: no retry delivers it (E8). A topic that is not there is no fault of a record's: all sinks were
+# there at the start, and one that is deleted while the worker runs would otherwise pour good records into the dead letters.
 _UNDELIVERABLE = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -114,10 +115,7 @@ _UNDELIVERABLE = frozenset(
         KafkaError.INVALID_RECORD,
         KafkaError.INVALID_TIMESTAMP,
         KafkaError.TOPIC_EXCEPTION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.POLICY_VIOLATION,
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
         KafkaError._INVALID_ARG,  # noqa: SLF001
     },
 )

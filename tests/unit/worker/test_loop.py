@@ -465,11 +465,11 @@ def test_e8_an_undeliverable_dead_letter_stops_the_worker(world: World, who: str
 def test_an_undeliverable_receipt_stops_the_worker(world: World, who: str) -> None:
     """No transaction commits without its receipt, and a refused one is not looked for among the outputs for ever."""
     world.log(b"a")
-    error = kafka_error(KafkaError._UNKNOWN_TOPIC)
+    error = kafka_error(KafkaError.POLICY_VIOLATION)
     setattr(world.cluster, who, lambda topic, _: error if topic == "orders.receipts" else None)
 
     with pytest.raises(
-        WorkerError, match=r"^the receipt cannot be delivered to orders\.receipts: _UNKNOWN_TOPIC: made by a test$"
+        WorkerError, match=r"^the receipt cannot be delivered to orders\.receipts: POLICY_VIOLATION: made by a test$"
     ):
         world.run()
 

@@ -402,12 +402,12 @@ def test_e8_the_client_refuses_records_by_index(cluster: FakeCluster) -> None:
     """Each refused record is named by its index with the reason; the others are produced."""
     producer = opened(cluster)
     cluster.failures["produce"].extend(
-        [failure(KafkaError.MSG_SIZE_TOO_LARGE), None, failure(KafkaError._UNKNOWN_PARTITION), None]
+        [failure(KafkaError.MSG_SIZE_TOO_LARGE), None, failure(KafkaError.INVALID_RECORD), None]
     )
 
     refused = producer.produce([record(b"%d" % n) for n in range(4)])
 
-    assert refused == {0: "MSG_SIZE_TOO_LARGE: made by a test", 2: "_UNKNOWN_PARTITION: made by a test"}
+    assert refused == {0: "MSG_SIZE_TOO_LARGE: made by a test", 2: "INVALID_RECORD: made by a test"}
     assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"3"]
 
 
