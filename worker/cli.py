@@ -108,7 +108,10 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             topics.ids,
         )
         drained = Drain.at_start(loop.source.consumer, settings) if until_drained else None
-        loop.run(drained)
+        try:
+            loop.run(drained)
+        except WorkerError as problem:
+            raise topics.explained(problem) from problem
     _log.info("stopped", drained=drained is not None and not watchdog.stopping, **progress.totals())
 
 

@@ -1,4 +1,7 @@
-"""The topics: at the start the worker's own (dead letters, receipts) are created, a missing source or sink is an error; their ids."""
+"""The topics: at the start the worker's own (dead letters, receipts) are created, a missing source or sink is an error; their ids.
+
+Also what can be said of topics, credentials and permissions when something cannot be read or written: librdkafka's errors do not name them.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined] # its stubs export less than it does
 from confluent_kafka.cimpl import NewTopic
 
 from transforms.topic_pattern import matches
-from worker.errors import BadConfigError, BrokerUnreachableError, StoppedError, WorkerError, error_of
+from worker.errors import BadConfigError, BrokerUnreachableError, ExitCode, StoppedError, WorkerError, error_of
 from worker.logs import LibrdkafkaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from worker.settings import Settings
     from worker.watchdog import Watchdog
@@ -37,6 +40,9 @@ _CLIENT_SETTINGS = (
 
 DESCRIBE_S = 5.0
 
+_MAY_BE_SURROUNDINGS = (ExitCode.FATAL, ExitCode.FENCED, ExitCode.DEAD_LETTER_LIMIT)
+"""Ends whose cause may be a topic that is gone: its outputs time out, and with them the transactions."""
+
 
 class Topics:
     """Looks at topics through an admin client, which lives as long as the worker."""
@@ -44,31 +50,78 @@ class Topics:
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._settings = settings
         self._watchdog = watchdog
-        self._reasons: list[str] = []
+        self._errors: list[KafkaError] = []
         self._admin = AdminClient(
             {k: v for k, v in settings.producer.items() if k.startswith(_CLIENT_SETTINGS)},
             logger=LibrdkafkaLog(),
-            error_cb=lambda error: self._reasons.append(error.str()),
+            error_cb=self._errors.append,
         )
 
     def check(self) -> None:
         """Check that all topics exist, and create the worker's own where they are missing.
 
-        BrokerUnreachableError when no broker answers within start_timeout_s, BadConfigError naming every missing source and sink.
+        BrokerUnreachableError when no broker answers within start_timeout_s, BadConfigError when our credentials are refused, or naming
+        every source and sink that is missing or not for us.
         """
         settings = self._settings
-        existing = _existing(self._admin, settings, self._watchdog, self._reasons)
-        missing = [f"source topic {t} does not exist" for t in settings.topics if t not in existing]
+        existing = _existing(self._admin, settings, self._watchdog, self._errors)
         own = (settings.dead_letter_topic, settings.receipt_topic)
-        missing += [f"sink topic {t} does not exist" for t in settings.sinks if t not in existing and t not in own]
+        missing = [t for t in (*settings.topics, *settings.sinks) if t not in existing and t not in own]
         if missing:
-            raise BadConfigError("\n".join(f"{what} on {settings.bootstrap}: create it first" for what in missing))
+            # Where the description finds nothing wrong, the topic was created just now, or is not described: missing all the same.
+            wrong = self._wrong(missing)
+            raise BadConfigError("\n".join(wrong.get(topic) or self._absent(topic) for topic in missing))
         sources = source_topics(settings, existing)
         if not sources:
             _log.warning("no topic matches the pattern yet", pattern=settings.pattern)
         for topic in own:
             if topic not in existing:
                 _create(self._admin, topic, partitions=max((existing[t] for t in sources), default=1))
+
+    def explained(self, problem: WorkerError) -> WorkerError:
+        """The problem that ended the worker, with what is wrong with its topics and permissions now; itself, where nothing is."""
+        settings = self._settings
+        if problem.exit_code not in _MAY_BE_SURROUNDINGS:
+            return problem
+        topics = (*settings.topics, *settings.sinks, settings.dead_letter_topic, settings.receipt_topic)
+        lines = list(self._wrong(topics).values())
+        # The names of librdkafka's errors stand in every message of ours.
+        if "GROUP_AUTHORIZATION_FAILED" in str(problem):
+            lines.append(f"our user lacks the right Read on group {settings.group_id}")
+        if "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in str(problem):
+            lines.append(
+                f"our user lacks the rights Write and Describe on transactional id {settings.transactional_id}"
+            )
+        return BadConfigError("\n".join([str(problem), *lines])) if lines else problem
+
+    def _wrong(self, topics: Collection[str]) -> dict[str, str]:
+        """Topic -> why it cannot be used now, as far as the broker tells. Never asked to refuse a start that might succeed."""
+        found = {}
+        futures = self._admin.describe_topics(
+            TopicCollection(list(dict.fromkeys(topics))), include_authorized_operations=True, request_timeout=DESCRIBE_S
+        )
+        for topic, future in futures.items():
+            right = AclOperation.READ if topic in self._settings.topics else AclOperation.WRITE
+            try:
+                allowed = future.result(timeout=2 * DESCRIBE_S).authorized_operations
+            except (KafkaException, TimeoutError) as exception:
+                code = error_of(exception).code() if isinstance(exception, KafkaException) else None
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    found[topic] = self._absent(topic)
+                elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    found[topic] = f"{self._named(topic)} may not be seen by our user: grant {right.name.title()}"
+            else:
+                if allowed and right not in allowed:
+                    found[topic] = f"our user lacks the right {right.name.title()} on {self._named(topic)}"
+        return found
+
+    def _absent(self, topic: str) -> str:
+        return f"{self._named(topic)} does not exist on {self._settings.bootstrap}: create it first"
+
+    def _named(self, topic: str) -> str:
+        settings = self._settings
+        roles = {settings.receipt_topic: "receipt", settings.dead_letter_topic: "dead-letter"}
+        return f"{roles.get(topic) or ('source' if topic in settings.topics else 'sink')} topic {topic}"
 
     def ids(self, topics: Collection[str]) -> dict[str, str]:
         """Topic ids (KIP-516) as Kafka prints them; topics whose id the broker does not tell are left out: receipts do without."""
@@ -97,24 +150,44 @@ def source_topics(settings: Settings, existing: Iterable[str]) -> tuple[str, ...
     return tuple(sorted(topic for topic in existing if matches(pattern, topic)))
 
 
-def _existing(admin: AdminClient, settings: Settings, watchdog: Watchdog, reasons: list[str]) -> dict[str, int]:
-    """Topic -> number of partitions."""
+def _existing(
+    admin: AdminClient, settings: Settings, watchdog: Watchdog, errors: Sequence[KafkaError]
+) -> dict[str, int]:
+    """Topic -> number of partitions. ``errors``: what librdkafka tells of brokers meanwhile."""
     deadline = time.monotonic() + settings.worker.start_timeout_s
     while True:
         try:
             metadata: Any = admin.list_topics(timeout=2.0)
         except KafkaException as exception:
+            admin.poll(0)  # serves librdkafka's errors and its log
+            why = _why(errors, error_of(exception), settings.producer)
+            if any(error.code() == KafkaError._AUTHENTICATION for error in errors):  # noqa: SLF001
+                raise BadConfigError(
+                    f"{settings.bootstrap} refuses our credentials: {why}\n"
+                    "check security.protocol, sasl.mechanisms, sasl.username and sasl.password"
+                ) from exception
             if time.monotonic() > deadline:
-                admin.poll(0)
-                why = reasons[-1] if reasons else error_of(exception).str()
                 raise BrokerUnreachableError(
                     f"no broker answers at {settings.bootstrap} within {settings.worker.start_timeout_s:g} s: {why}"
                 ) from exception
             if watchdog.stopping:
                 raise StoppedError(f"stopped while waiting for a broker at {settings.bootstrap}") from exception
-            _log.info("waiting for a broker", bootstrap=settings.bootstrap)
+            _log.info("waiting for a broker", bootstrap=settings.bootstrap, reason=why)
         else:
             return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+
+def _why(errors: Sequence[KafkaError], last: KafkaError, config: Mapping[str, Any]) -> str:
+    """The last that librdkafka said of a broker. That all of them are down says nothing; when it is all that is said, connections were
+    made and closed again.
+    """
+    said = [error.str() for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+    if said:
+        return said[-1]
+    if errors:
+        protocol = config.get("security.protocol", "plaintext")
+        return f"connections are closed without a word: is security.protocol={protocol} what the broker expects?"
+    return last.str()
 
 
 def _create(admin: AdminClient, topic: str, partitions: int) -> None:
@@ -126,6 +199,11 @@ def _create(admin: AdminClient, topic: str, partitions: int) -> None:
         error = error_of(exception)
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return  # another worker was faster
+        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+            raise BadConfigError(
+                f"our user can neither see topic {topic} nor create it: where it exists, grant Write on it; else create it by hand, or "
+                "grant Create too"
+            ) from exception
         raise WorkerError(
             f"cannot create topic {topic}: {error.name()}: {error.str()}; create it by hand"
         ) from exception
