@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from worker.errors import StoppedError, WorkerError, error_of, is_hopeless
 from worker.topics import source_topics
@@ -102,7 +102,8 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
                 return call()
         except KafkaException as exception:
             error = error_of(exception)
-            if time.monotonic() > deadline or error.fatal() or is_hopeless(error):
+            fatal = error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - how a consumer's comes
+            if time.monotonic() > deadline or fatal or is_hopeless(error):
                 raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception
             if watchdog.stopping:
                 raise StoppedError(f"stopped while waiting to {operation}: {error.str()}") from exception

@@ -203,6 +203,14 @@ def is_expected_after_abort(error: KafkaError) -> bool:
     return error.code() in _EXPECTED_AFTER_ABORT
 
 
+def is_or_wraps(error: KafkaError, code: int) -> bool:
+    """Whether an error has this code, or is a consumer's fatal error because of it.
+
+    librdkafka hands a consumer's fatal error over as _FATAL, without its flag; what it was tells the text alone.
+    """
+    return error.code() == code or (error.code() == KafkaError._FATAL and KafkaError(code).str() in error.str())  # noqa: SLF001
+
+
 def is_passing(error: KafkaError) -> bool:
     """Whether a consumer's error needs no action of ours."""
     return error.retriable() or error.code() in _PASSING_CONSUMER

@@ -42,6 +42,9 @@ TWIN_FENCINGS = 3
 HOPELESS_ATTEMPTS = 8
 """Fresh producers in a row without a commit between them: then something is wrong that another one will not mend."""
 
+FENCED_PAUSE_S = 0.5
+"""For the group's answer to the heartbeat that a worker sends first when it wakes up."""
+
 PASS_MARKERS_S = 30.0
 """So long without a record, and commit markers behind the last one are committed, too. Not at once: that would be a transaction more for
 every burst of a transactional source."""
@@ -88,14 +91,15 @@ class TransactionalLoop:
     def run(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None = None) -> None:
         """Work until a stop signal, or until ``drained`` says so. WorkerError where it cannot go on."""
         try:
-            self._producer.open(timeout_s=self._settings.worker.start_timeout_s)
-        except TransactionError as error:
-            self._recreate(error)
-        self.source.subscribe()
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        try:
+            # The group is joined meanwhile, in the background; nothing is assigned, and no offset asked for, before the first poll.
+            self.source.subscribe()
+            try:
+                self._producer.open(timeout_s=self._settings.worker.start_timeout_s)
+            except TransactionError as error:
+                self._recreate(error)
+            gc.collect()
+            gc.freeze()
+            gc.disable()
             self._work(drained)
         finally:
             gc.enable()
@@ -139,7 +143,7 @@ class TransactionalLoop:
             else:
                 if error.outcome is Outcome.FATAL:
                     self._abort_quietly()
-                self._recreate(error)
+                self._replace(error)
                 self._rewind()
         except NotAMemberError as error:
             self._abort(error)
@@ -211,7 +215,7 @@ class TransactionalLoop:
         try:
             self._producer.abort()
         except TransactionError as error:
-            self._recreate(error)
+            self._replace(error)
         self._rewind()
 
     def _abort_quietly(self) -> None:
@@ -227,8 +231,29 @@ class TransactionalLoop:
         self._failed_attempts += 1
         time.sleep(pause)
 
+    def _replace(self, error: TransactionError) -> None:
+        """A fresh producer with the same id (E2): at once, or before the next transaction where we were fenced.
+
+        Whoever fenced us has ended our transaction. If it is our successor, for which we stood still too long, the group has a word for us
+        at the next poll (FENCED_INSTANCE_ID), and we leave without fencing it in our turn.
+        """
+        if error.outcome is not Outcome.FENCED:
+            self._recreate(error)
+            return
+        self._count(error)
+        self._producer.renew()
+        time.sleep(FENCED_PAUSE_S)
+
     def _recreate(self, error: TransactionError) -> None:
         """A fresh producer with the same id; its init aborts what the old one left open (E2)."""
+        self._count(error)
+        try:
+            self._producer.open()
+        except TransactionError as again:
+            self._recreate(again)
+
+    def _count(self, error: TransactionError) -> None:
+        """Count the producers that were lost. WorkerError where another one will not mend it."""
         if error.outcome is Outcome.FATAL:
             raise WorkerError(str(error)) from error
         self._fresh_producers += 1
@@ -246,10 +271,6 @@ class TransactionalLoop:
                 f"{HOPELESS_ATTEMPTS} fresh producers in a row committed nothing; the last error: {error}"
             ) from error
         _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
-        try:
-            self._producer.open()
-        except TransactionError as again:
-            self._recreate(again)
 
     def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
         """Ask the broker whether a commit took place; the fresh producer's init has ended the transaction by then (E3, E4, E6)."""

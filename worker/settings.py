@@ -28,6 +28,8 @@ Origin = Literal["default", "pipeline file", "environment", "pinned"]
 ClientConfig = dict[str, Any]
 
 PREFIX = "RECKON_"
+STATIC_ID = "group.instance.id"
+"""Set, the membership in the group is static (KIP-345)."""
 MASK = "********"
 _SECRET = re.compile(r"password|secret|token|jaas|key\.pem|oauthbearer\.config|sasl\.username|private", re.IGNORECASE)
 
@@ -66,7 +68,12 @@ _CONSUMER_DEFAULTS: ClientConfig = {
     # Per partition. librdkafka's 100,000 fill the processor's caches with records that are not needed yet.
     "queued.min.messages": 10_000,
 }
-_CLASSIC_DEFAULTS: ClientConfig = {"session.timeout.ms": 45_000, "partition.assignment.strategy": "cooperative-sticky"}
+_CLASSIC_DEFAULTS: ClientConfig = {
+    "session.timeout.ms": 45_000,
+    # How soon a member knows of a rebalance. Partitions that move need two: librdkafka's three seconds would be six.
+    "heartbeat.interval.ms": 1_000,
+    "partition.assignment.strategy": "cooperative-sticky",
+}
 _PRODUCER_DEFAULTS: ClientConfig = {
     "transaction.timeout.ms": 30_000,
     "compression.type": "lz4",
@@ -186,10 +193,12 @@ def resolve(loaded: LoadedPipeline) -> Settings:
     kip848 = plain(given.get("group.protocol", "")) == "consumer"
     consumer = client(
         "consumer",
-        _CONSUMER_DEFAULTS | ({} if kip848 else _CLASSIC_DEFAULTS),
+        _CONSUMER_DEFAULTS | ({} if kip848 else {**_CLASSIC_DEFAULTS, STATIC_ID: worker.instance_id}),
         _CONSUMER_PINNED,
         {"group.id": group_id},
     )
+    if not consumer.get(STATIC_ID):
+        consumer.pop(STATIC_ID, None)  # set to nothing: dynamic membership
     producer = client("producer", _PRODUCER_DEFAULTS, _PRODUCER_PINNED, {"transactional.id": transactional_id})
     limits = spec.transaction
     transaction = TransactionLimits(

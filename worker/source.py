@@ -17,8 +17,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from worker.assignment import ends_of_new_topics, starting_offsets
 from worker.batch import Batch
-from worker.errors import BadConfigError, FencedByTwinError, WorkerError, is_passing, kafka_error_in
+from worker.errors import BadConfigError, FencedByTwinError, WorkerError, is_or_wraps, is_passing, kafka_error_in
 from worker.logs import LibrdkafkaLog
+from worker.membership import is_static_by_default, leave
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -141,6 +142,8 @@ class Source:
     def close(self) -> None:
         """Leave the group, so that the others need not wait for the session timeout."""
         with self._watchdog.guard("close consumer"):
+            if is_static_by_default(self._settings):
+                leave(self._consumer)
             self._consumer.close()
 
     def _consume(self, most: int, wait_s: float) -> list[Message]:
@@ -246,8 +249,16 @@ class NotAMemberError(Exception):
 
 
 def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
-    if error.code() in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID):
-        return FencedByTwinError(f"another live consumer uses our group.instance.id: {error.str()}")
+    if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID):
+        return FencedByTwinError(
+            f"another live worker uses our instance id and has taken our place in the group. "
+            f"Give each its own RECKON_INSTANCE_ID: {error.str()}"
+        )
+    if is_or_wraps(error, KafkaError.UNRELEASED_INSTANCE_ID):
+        return FencedByTwinError(
+            "another live consumer uses our group.instance.id, or our predecessor did not leave and its session (the broker's "
+            f"group.consumer.session.timeout.ms) lasts on: {error.str()}"
+        )
     if error.code() == KafkaError.INVALID_SESSION_TIMEOUT:
         return BadConfigError(
             f"the broker refuses session.timeout.ms (group.min/max.session.timeout.ms): {error.str()}"

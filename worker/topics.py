@@ -57,8 +57,8 @@ class Topics:
             error_cb=self._errors.append,
         )
 
-    def check(self) -> None:
-        """Check that all topics exist, and create the worker's own where they are missing.
+    def check(self) -> dict[str, int]:
+        """Check that all topics exist, and create the worker's own where they are missing. Returns source topic -> partitions.
 
         BrokerUnreachableError when no broker answers within start_timeout_s, BadConfigError when our credentials are refused, or naming
         every source and sink that is missing or not for us.
@@ -77,6 +77,7 @@ class Topics:
         for topic in own:
             if topic not in existing:
                 _create(self._admin, topic, partitions=max((existing[t] for t in sources), default=1))
+        return {topic: existing[topic] for topic in sources}
 
     def explained(self, problem: WorkerError) -> WorkerError:
         """The problem that ended the worker, with what is wrong with its topics and permissions now; itself, where nothing is."""

@@ -43,7 +43,7 @@ QUICK_END_S = 0.05
 """A commit or an abort that took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first."""
 
 UNSURE_S = 30.0 + SLOW_END_S
-"""librdkafka reports a broken connection once and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
+"""librdkafka reports a broken connection and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
 
 LOG_INFO = 6
 """The level (syslog's) at which librdkafka logs broken connections."""
@@ -83,13 +83,14 @@ class TransactionalProducer:
     def open(self, *, timeout_s: float | None = None) -> None:
         """A fresh producer. Fences every predecessor with our id and ends its open transaction before this returns (T6).
 
-        ``timeout_s``: BrokerUnreachableError after that many seconds; None waits for as long as it takes. TransactionError as of
-        ``classify``.
+        ``timeout_s``: BrokerUnreachableError after so many seconds; None waits as long as it takes. TransactionError as of ``classify``.
         """
         self.close()
         self._failed = []
         self._fatal = None
         self._renew = False
+        # Forgotten before init_transactions, not after it: what breaks during it hides what breaks in the same way later.
+        self._last_broker_error = float("-inf")
         self._producer = Producer(
             self._config,
             on_delivery=self._on_delivery,
@@ -97,19 +98,20 @@ class TransactionalProducer:
             logger=LibrdkafkaLog(self._on_broken_connection),
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self._call(
-            "init_transactions", lambda: self.producer.init_transactions(2.0 if deadline else -1), deadline=deadline
-        )
-        self._last_broker_error = float("-inf")
+        wait_s = 2.0 if deadline else -1
+        self._call("init_transactions", lambda: self.producer.init_transactions(wait_s), deadline=deadline)
+
+    def renew(self) -> None:
+        """The next ``begin`` takes a fresh producer."""
+        self._renew = True
 
     def begin(self) -> None:
         """Begin a transaction; with a fresh producer where the one before ended in doubt.
 
-        librdkafka lacks KIP-890's client part: an EndTxn that was delayed on a broken connection and sent again could end a *later*
-        transaction of the same epoch (E3, #5423). A fresh producer has a new epoch, which the old request cannot touch.
+        librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch
+        (E3, #5423). A fresh producer has a new epoch, which the old request cannot touch.
         """
         if self._renew:
-            _log.warning("fresh producer", why="the last commit met a broken connection or was slow")
             self.open()
         self._call("begin_transaction", self.producer.begin_transaction)
 
@@ -134,8 +136,7 @@ class TransactionalProducer:
     def produce_one_by_one(self, messages: Sequence[Message]) -> dict[int, str]:
         """Deliver each message by itself, so that a refusal names its message: index -> reason, for the first refused one (E8).
 
-        The broker refuses whole batches of records; this is how the one at fault is told from its neighbours. Slow: one round trip
-        per message.
+        The broker refuses whole batches of records; this is how the one at fault is told from its neighbours. A round trip per message.
         """
         for index, message in enumerate(messages):
             refused = self.produce([message])
@@ -153,10 +154,8 @@ class TransactionalProducer:
         The offsets go before the flush, so that their round trip runs beside the last records'.
         """
         try:
-            self._call(
-                "send_offsets_to_transaction",
-                lambda: self.producer.send_offsets_to_transaction(list(offsets), group_metadata, -1),
-            )
+            send = self.producer.send_offsets_to_transaction
+            self._call("send_offsets_to_transaction", lambda: send(list(offsets), group_metadata, -1))
         except TransactionError as error:
             raise self._cause(error) from error
         self._flush()
@@ -229,6 +228,10 @@ class TransactionalProducer:
         took = ended - started
         troubled = ended - self._last_broker_error < UNSURE_S
         self._renew = calls > 1 or took > SLOW_END_S or (troubled and took > QUICK_END_S)
+        if self._renew:
+            _log.warning(
+                "fresh producer next", why="the end of a transaction was slow, or a connection broke", took_s=took
+            )
 
     def _produce_when_there_is_room(self, message: Message) -> None:
         """The local queue is full: serve it and produce the same record again (E7)."""
@@ -253,10 +256,8 @@ class TransactionalProducer:
         if self._fatal:
             raise TransactionError(classify(self._fatal), "deliver", self._fatal)
         if self._failed:
-            error = self._failed[0]
-            raise self._cause(
-                TransactionError(Outcome.FATAL if is_hopeless(error) else Outcome.ABORT, "deliver", error)
-            )
+            outcome = Outcome.FATAL if is_hopeless(self._failed[0]) else Outcome.ABORT
+            raise self._cause(TransactionError(outcome, "deliver", self._failed[0]))
 
     def _cause(self, error: TransactionError) -> TransactionError | UndeliverableError:
         """Why a transaction is to be aborted: the call that notices it first need not be the one that waits for deliveries (E8)."""

@@ -11,6 +11,7 @@ from transforms.loading import LoadedPipeline
 from transforms.records import Result, Transform
 from transforms.spec import Pipeline
 from worker.errors import BadConfigError
+from worker.membership import is_static_by_default
 from worker.settings import MASK, Settings, TransactionLimits, is_secret, masked, resolve
 
 
@@ -57,6 +58,8 @@ def test_defaults_in_full() -> None:
         "queued.max.messages.kbytes": 65_536,
         "queued.min.messages": 10_000,
         "session.timeout.ms": 45_000,
+        "heartbeat.interval.ms": 1_000,
+        "group.instance.id": "a",
         "partition.assignment.strategy": "cooperative-sticky",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -97,6 +100,21 @@ def test_t6_ids_come_from_pipeline_and_instance(monkeypatch: pytest.MonkeyPatch)
     assert settings.instance_id == socket.gethostname()
     assert settings.transactional_id == f"orders-{socket.gethostname()}"
     assert (settings.group_id, settings.consumer["group.id"]) == ("orders", "orders")
+
+
+def test_static_membership_is_the_default_of_the_classic_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another id wins, an empty one means dynamic; with KIP-848 it is dynamic unless an id is set."""
+
+    def found(settings: Settings) -> tuple[Any, bool]:
+        return settings.consumer.get("group.instance.id"), is_static_by_default(settings)
+
+    assert found(resolve(loaded())) == ("a", True)
+    assert found(resolve(loaded(consumer={"group.instance.id": "mine"}))) == ("mine", False)
+    assert found(resolve(loaded(consumer={"group.instance.id": ""}))) == (None, False)
+    assert found(resolve(loaded(consumer={"group.protocol": "consumer"}))) == (None, False)
+    assert found(resolve(loaded(consumer={"group.protocol": "consumer", "group.instance.id": "b"}))) == ("b", False)
+    monkeypatch.setenv("RECKON_CONSUMER_GROUP_INSTANCE_ID", "")
+    assert found(resolve(loaded(consumer={"group.instance.id": "mine"}))) == (None, False)
 
 
 def test_group_id_precedence(monkeypatch: pytest.MonkeyPatch) -> None:

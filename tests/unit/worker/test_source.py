@@ -147,13 +147,30 @@ def test_a_lost_position_stops_the_worker(cluster: FakeCluster, code: int) -> No
         World(cluster).taken(event(code, offset=7, partition=1))
 
 
-@pytest.mark.parametrize("code", [KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID])
-def test_a_twin_of_the_group_instance_stops_the_worker(cluster: FakeCluster, code: int) -> None:
-    """Two members with one group.instance.id: exit code of a twin."""
-    with pytest.raises(
-        FencedByTwinError, match=r"^another live consumer uses our group\.instance\.id: made by a test$"
-    ):
-        World(cluster).taken(event(code, "fatal"))
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            KafkaError.FENCED_INSTANCE_ID,
+            r"^another live worker uses our instance id and has taken our place in the group\. Give each its own RECKON_INSTANCE_ID: ",
+        ),
+        (
+            KafkaError.UNRELEASED_INSTANCE_ID,
+            r"^another live consumer uses our group\.instance\.id, or our predecessor did not leave and its session",
+        ),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_twin_of_the_group_instance_stops_the_worker(
+    cluster: FakeCluster, code: int, message: str, *, wrapped: bool
+) -> None:
+    """Two members with one group.instance.id: exit code of a twin; also when librdkafka tells it as a fatal error, by its text alone."""
+    found = event(code, "fatal")
+    if wrapped:
+        reason = f"Fatal error: {KafkaError(code).str()}: Fatal consumer error: {KafkaError(code).str()}"
+        found = Message(topic=None, partition=-1, offset=-1001, error=KafkaError(KafkaError._FATAL, reason))
+    with pytest.raises(FencedByTwinError, match=message):
+        World(cluster).taken(found)
 
 
 @pytest.mark.parametrize(

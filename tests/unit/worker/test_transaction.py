@@ -575,6 +575,18 @@ def test_e3_a_broken_connection_is_followed_by_a_fresh_producer(
     assert begun_after(cluster, producer) == calls
 
 
+def test_e3_a_connection_that_broke_during_the_start_is_not_trusted_either(cluster: FakeCluster, clock: Clock) -> None:
+    """librdkafka may not tell when it breaks again within 30 s."""
+    assert clock.now == 1000
+    cluster.failures["init_transactions"].append(lambda: queue(cluster).error_cb(kafka_error(KafkaError._TRANSPORT)))
+    producer = opened(cluster)
+    cluster.failures["commit_transaction"].append(lambda: clock.passes(LONG_ENOUGH_S))
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == FRESH
+
+
 def test_e3_a_commit_too_quick_to_have_been_sent_twice_keeps_the_producer(cluster: FakeCluster, clock: Clock) -> None:
     """librdkafka waits 80 ms at the least before it sends a request again: a broken connection elsewhere is no matter."""
     producer = opened(cluster)

@@ -1,0 +1,133 @@
+"""How soon a worker is back, and whose place it takes: static membership with the settings that are shipped."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from tests.kafka.test_rebalance import owned
+from tests.support.pipelines import Scene, await_true, events, faults, under_load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WITHOUT_WAITING_S = 20.0
+"""Less than half of the default session timeout of 45 s. What it takes on a quiet machine is measured elsewhere."""
+
+
+def test_a_killed_worker_is_back_without_waiting_for_its_session(bootstrap: str, tmp_path: Path) -> None:
+    """Default settings: killed inside a transaction and started again, its next outputs are there long before the session timeout.
+
+    The other worker keeps its partitions: its group did not rebalance.
+    """
+    with Scene(bootstrap, tmp_path, partitions=4, records=200) as scene:
+        scene.produce(400)
+        staying = scene.worker("staying", short=False)
+        killed = scene.worker("killed", short=False, faults={"FAULT_KILL": "after_offsets:10"})
+        await_true(lambda: owned(staying) == 2 == owned(killed), "two partitions each")
+        with under_load(scene):
+            await_true(lambda: faults(killed), "it is killed inside a transaction")
+            killed.wait()
+            assert faults(killed) == ["kill at after_offsets"]
+            assignments = len(events(staying, "assigned") + events(staying, "revoked"))
+            started = time.monotonic()
+            back = scene.worker("killed", short=False)
+            await_true(lambda: events(back, "assigned"), "it is a member again", WITHOUT_WAITING_S)
+            before = len(_receipts(scene, "killed"))
+            await_true(lambda: len(_receipts(scene, "killed")) > before, "it commits again", WITHOUT_WAITING_S)
+            assert time.monotonic() - started < WITHOUT_WAITING_S
+        scene.await_drained()
+        assert owned(back) == 2
+        assert len(events(staying, "assigned") + events(staying, "revoked")) == assignments
+        for worker in (staying, back):
+            worker.terminate()
+            assert worker.wait() == 0
+        assert scene.problems() == []
+
+
+def test_a_worker_that_stops_leaves_its_place_at_once(bootstrap: str, tmp_path: Path) -> None:
+    """Default settings: the other has all partitions long before the session timeout; drained workers leave too."""
+    with Scene(bootstrap, tmp_path, partitions=4) as scene:
+        scene.produce(400)
+        staying, leaving = (scene.worker(name, short=False) for name in ("staying", "leaving"))
+        await_true(lambda: owned(staying) == 2 == owned(leaving), "two partitions each")
+        leaving.terminate()
+        assert leaving.wait() == 0
+        await_true(lambda: owned(staying) == 4, "the other has all", WITHOUT_WAITING_S)
+        staying.terminate()
+        assert staying.wait() == 0
+        started = time.monotonic()
+        scene.produce(100)
+        assert scene.worker("third", short=False, drain=True).wait(WITHOUT_WAITING_S) == 0
+        assert time.monotonic() - started < WITHOUT_WAITING_S
+        assert scene.problems() == []
+
+
+def test_sources_that_changed_while_a_worker_was_dead_are_all_read(bootstrap: str, tmp_path: Path) -> None:
+    """Partitions are added between the kill and the start: the place that the dead one had would not have them."""
+    with Scene(bootstrap, tmp_path, partitions=1) as scene:
+        scene.produce(100)
+        worker = scene.worker()
+        scene.await_committed(100)
+        worker.kill()
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # a name: without one it is gone before the answer comes
+        (future,) = admin.create_partitions([NewPartitions(scene.source, 3)]).values()
+        future.result(20)
+        scene.partitions = [(scene.source, number) for number in range(3)]
+        for number in range(3):
+            scene.produce(30, partition=number)
+        back = scene.worker()
+        scene.await_drained()
+        back.terminate()
+        assert back.wait() == 0
+        assert scene.problems() == []
+
+
+def test_a_zombie_whose_instance_was_started_again_ends_and_commits_nothing(bootstrap: str, tmp_path: Path) -> None:
+    """It stands still inside a transaction while its successor works; awake again, it ends with the exit code of a twin.
+
+    The successor goes on as the same process.
+    """
+    with Scene(bootstrap, tmp_path, records=200) as scene:
+        scene.produce(2000)
+        zombie = scene.worker("one", short=False, faults={"FAULT_STOP": "before_commit:3"})
+        await_true(lambda: faults(zombie), "the zombie stands still")
+        heir = scene.worker("one", short=False)
+        scene.await_drained()
+        done = scene.committed()
+
+        zombie.resume()
+        assert zombie.wait() == 3
+        assert faults(zombie) == ["stop at before_commit", "resumed"]
+        assert "RECKON_INSTANCE_ID" in zombie.log_path.read_text()
+        assert done == scene.committed()
+
+        scene.produce(1000)
+        scene.await_drained()
+        assert heir.alive
+        heir.terminate()
+        assert heir.wait() == 0
+        assert scene.problems() == []
+
+
+def test_dynamic_membership_by_an_empty_id(bootstrap: str, tmp_path: Path) -> None:
+    """The group waits for the session of the dead one, and goes on."""
+    dynamic = {"RECKON_CONSUMER_GROUP_INSTANCE_ID": ""}
+    with Scene(bootstrap, tmp_path) as scene:
+        scene.produce(200)
+        killed = scene.worker(env=dynamic)
+        scene.await_committed(200)
+        killed.kill()
+        scene.produce(200)
+        back = scene.worker(env=dynamic)
+        scene.await_drained()
+        back.terminate()
+        assert back.wait() == 0
+        assert scene.problems() == []
+
+
+def _receipts(scene: Scene, instance: str) -> list[object]:
+    return [r for r in scene.receipt_values() if r["transactional_id"] == f"{scene.name}-{instance}"]
