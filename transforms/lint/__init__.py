@@ -5,7 +5,11 @@ view.py         a file as far as it can be understood, and the place of each par
 effects.py      what each step reads of a record, and does to its fields
 facts.py        what conditions say about a record, and about later conditions
 types.py        CEL types, as far as they are known
-flow.py         the way of a record through the steps: fields, types, facts
+overloads.py    which types an operator or a function takes, and gives
+constants.py    constant parts of an expression that fail
+schemas.py      what a JSON Schema says about fields
+state.py        what is known at one place: fields, types, facts
+flow.py         the way of a record through the steps
 topics.py       topics, names and tests, of one file and of all together
 files.py        the whole
 """

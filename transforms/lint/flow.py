@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel.folding import fold
 from transforms.cel.nodes import Call, Literal, MapOf, Node, Select, This
 from transforms.cel.parser import parse
 from transforms.lint import effects
+from transforms.lint.constants import Failing, failing
 from transforms.lint.facts import Facts
 from transforms.lint.fields import Fields, chain, fields_read
-from transforms.lint.types import check
+from transforms.lint.schemas import learn
+from transforms.lint.state import State
+from transforms.lint.types import check, stored
 from transforms.steps import step_name
 from transforms.steps.paths import parts
 
@@ -21,23 +23,6 @@ if TYPE_CHECKING:
     from transforms.lint.view import View
     from transforms.steps import Step
     from transforms.yaml_tree import Path as KeyPath
-
-
-@dataclass(slots=True)
-class State:
-    """What is known of the records that get to a step."""
-
-    fields: Fields = field(default_factory=lambda: Fields("map"))
-    facts: Facts = field(default_factory=Facts)
-    unread: dict[str, KeyPath] = field(default_factory=dict)
-    """Fields that a step has set and nothing has read, and where."""
-    stopped: str | None = None
-    """Why no record gets here."""
-
-    def forget(self) -> None:
-        """The value may be any; key, headers and topic are what they were."""
-        self.fields, self.unread = Fields(), {}
-        self.facts.forget_except(set())
 
 
 def walk(view: View) -> None:
@@ -81,7 +66,7 @@ class _Walker:
         run = getattr(self, f"_run_{self._name}", None)
         if run is not None:
             run()
-        elif self._name not in ("default", "validate"):
+        elif self._name != "default":
             for name, kind in effects.types_made(self._step).items():
                 self._put(name, kind)
 
@@ -98,7 +83,17 @@ class _Walker:
             self._view.warn("constant", path, message, offset=offset)
         if place.wanted == "bool" and checked.type not in ("bool", "bool?", "dyn"):
             self._view.error("type", path, f"the expression gives {checked.type.rstrip('?')}, expected bool")
-        self._nodes[place.path], self._types[place.path] = fold(node), checked.type
+        folded = fold(node)
+        for part in failing(folded):
+            if not (checked.errors and part.message.startswith("no such overload")):  # else it has been said
+                self._fails(path, part)
+        self._nodes[place.path], self._types[place.path] = folded, checked.type
+
+    def _fails(self, path: KeyPath, part: Failing) -> None:
+        if part.absorbed:
+            self._view.warn("constant", path, f"this part always fails: {part.message}", offset=part.offset)
+        else:
+            self._view.error("always-fails", path, f"fails for every record: {part.message}", offset=part.offset)
 
     def _reads(self, path: KeyPath, node: Node) -> None:
         reads = fields_read(node)
@@ -215,7 +210,7 @@ class _Walker:
                 self._discards(parts(key)[0])
         for key in self._value:
             names = parts(key)
-            self._put(key, self._types["set", key])
+            self._put(key, stored(self._types["set", key]))
             if len(names) == 1:
                 self._state.unread[names[0]] = (*self._path, "set", key)
         for key in self._value:
@@ -255,6 +250,9 @@ class _Walker:
             self._discards(name)
         self._state.fields = self._state.fields.kept(wanted, f"{self._why} does not keep it")
         self._state.facts.forget_except({names[0] for names in wanted if len(names) == 1})
+
+    def _run_validate(self) -> None:
+        learn(self._state.fields, self._value.schema_, f"{self._why} allows no others")
 
     def _run_explode(self) -> None:
         of = self._value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from transforms.cel.names import ALL
+from transforms.cel.macros import RESULTS
 from transforms.cel.nodes import (
     METADATA,
     And,
@@ -17,59 +17,36 @@ from transforms.cel.nodes import (
     Conditional,
     Has,
     Index,
+    Lazy,
     ListOf,
     Literal,
+    Macro,
     MapOf,
+    Meta,
     Node,
     Or,
     Select,
     This,
+    Var,
 )
 from transforms.cel.nodes import children as cel_children
 from transforms.cel.runtime import type_name
+from transforms.lint import overloads
 from transforms.lint.fields import chain
+from transforms.lint.overloads import DYN, NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from transforms.lint.fields import FieldNames
 
-DYN = "dyn"
-_NUMBERS = ("int", "uint", "double")
-_TIMES = [("timestamp", "duration", "timestamp")]
-_BINARY: dict[str, list[tuple[str, str, str]]] = {
-    "+": [
-        *((kind, kind, kind) for kind in (*_NUMBERS, "string", "bytes", "list", "duration")),
-        *_TIMES,
-        ("duration", "timestamp", "timestamp"),
-    ],
-    "-": [
-        *((kind, kind, kind) for kind in (*_NUMBERS, "duration")),
-        *_TIMES,
-        ("timestamp", "timestamp", "duration"),
-    ],
-    "*": [(kind, kind, kind) for kind in _NUMBERS],
-    "/": [(kind, kind, kind) for kind in _NUMBERS],
-    "%": [(kind, kind, kind) for kind in ("int", "uint")],
-}
-_BINARY |= {
-    sign: [
-        *((kind, kind, "bool") for kind in (*_NUMBERS, "bool", "string", "bytes", "timestamp", "duration")),
-        *((a, b, "bool") for a in _NUMBERS for b in _NUMBERS if a != b),
-    ]
-    for sign in ("<", "<=", ">", ">=")
-}
-"""(left, right, result) of each operator: cel-spec, langdef.md, "List of Standard Definitions"."""
-_TEXT = (("string", "string"),)
-_ARGUMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "contains": _TEXT,
-    "startsWith": _TEXT,
-    "endsWith": _TEXT,
-    "matches": _TEXT,
-    "size": (("string",), ("bytes",), ("list",), ("map",)),
-    "neg": (("int",), ("double",), ("duration",)),
-}
-"""Overloads of functions whose arguments are worth a look; the others are not checked."""
+_NUMBERS = ("int", "uint", "double", NUMBER)
+_STORED = {"timestamp": "string", "duration": "string", "bytes": "string", "uint": "int"}
+
+
+def stored(kind: str) -> str:
+    """The type of a field that is given a value of this type: what JSON has no form for is text (`containers.storable`)."""
+    return _STORED.get(kind, kind)
 
 
 @dataclass(slots=True)
@@ -92,15 +69,15 @@ class _Checker:
     def __init__(self, type_of: Callable[[FieldNames], str], found: Checked) -> None:
         self._type_of = type_of
         self._found = found
+        self._variables: dict[str, str] = {}
+        """Types of what cel.bind() names; those of items are not known."""
 
     def infer(self, node: Node) -> str:  # noqa: PLR0911 - one per kind of node
         match node:
-            case This():
-                return DYN  # text where the source's format is string
-            case Literal(_, value):
-                return _literal(value)
             case Call():
                 return self._call(node)
+            case Macro():
+                return self._macro(node)
             case And(_, operands) | Or(_, operands):
                 for operand in operands:
                     self._must_be_bool(operand)
@@ -116,19 +93,26 @@ class _Checker:
                 return "bool"
             case Index():
                 return self._index(node)
-            case ListOf() | MapOf():
-                self._children(node)
-                return "list" if isinstance(node, ListOf) else "map"
-        self._children(node)
-        return METADATA.get(str(getattr(node, "name", "")), DYN) if type(node).__name__ == "Meta" else DYN
+        return self._simple(node)
+
+    def _simple(self, node: Node) -> str:
+        """The type says nothing of what is inside; the record itself is text where the source's format is string."""
+        match node:
+            case Literal(_, value):
+                return type_name(value)
+            case Meta(_, name):
+                return METADATA[name]
+            case Var(_, name):
+                return self._variables.get(name, DYN)
+            case Lazy(_, value):
+                return self.infer(value)
+        for child in cel_children(node):
+            self.infer(child)
+        return {ListOf: "list", MapOf: "map"}.get(type(node), DYN)
 
     def _kind(self, node: Node) -> str:
         """The type where it is not null, for which there is no overload anyway."""
         return self.infer(node).rstrip("?")
-
-    def _children(self, node: Node) -> None:
-        for child in cel_children(node):
-            self.infer(child)
 
     def _must_be_bool(self, node: Node) -> None:
         kind = self._kind(node)
@@ -139,7 +123,9 @@ class _Checker:
         if not isinstance(node.operand, This):
             self._has_fields(node.offset, node.operand, f"the field {node.field!r}")
         names = chain(node)
-        return DYN if names is None or getattr(node, "optional", False) else self._type_of(names)
+        if node.optional:
+            return "optional"
+        return DYN if names is None else self._type_of(names)
 
     def _has_fields(self, offset: int, operand: Node, what: str) -> None:
         kind = self._kind(operand)
@@ -152,41 +138,47 @@ class _Checker:
             self._found.errors.append((node.offset, f"an index of a {kind}, expected a list or a map"))
         elif kind == "list" and index not in (*_NUMBERS, DYN):
             self._found.errors.append((node.index.offset, f"the index of a list is a {index}, expected an int"))
-        return DYN
+        return "optional" if node.optional else DYN
+
+    def _macro(self, node: Macro) -> str:
+        """What is said about the items of a list holds for each of them, if there is one."""
+        nullable = self.infer(node.range)
+        if node.function == "bind":
+            self._variables[node.variables[0]] = nullable
+            return self.infer(node.bodies[0])
+        kind = nullable.rstrip("?")
+        wanted = {"sorted_by": ("list",), "opt_map": ("optional",), "opt_flat_map": ("optional",)}
+        fitting = wanted.get(node.function, ("list", "map"))
+        if kind not in (*fitting, DYN):
+            self._found.errors.append((node.offset, f"a macro over a {kind}, expected a {' or a '.join(fitting)}"))
+        tests = node.function in ("all_", "exists", "exists_one", "filter_")
+        for body in node.bodies:
+            if tests or body is not node.bodies[-1]:
+                self._must_be_bool(body)
+            else:
+                self.infer(body)
+        return RESULTS[node.function]
 
     def _call(self, node: Call) -> str:
         nullable = [self.infer(arg) for arg in node.args]
-        types = [kind.rstrip("?") for kind in nullable]
+        types = tuple(kind.rstrip("?") for kind in nullable)
         name = node.function
+        if name in ("==", "!="):
+            self._equal(node, nullable)
+            return "bool"
         if name == "not":
             if types[0] not in ("bool", DYN):
                 self._found.errors.append((node.offset, f"no such overload: !{types[0]}, expected a bool"))
-            return "bool"
-        if name in ("==", "!="):
-            self._equal(node, nullable)
             return "bool"
         if name == "in":
             if types[1] not in ("list", "map", DYN):
                 self._found.errors.append((node.args[1].offset, f"`in` a {types[1]}, expected a list or a map"))
             return "bool"
-        if name in _BINARY and len(types) == 2:
-            return self._binary(node, types)
-        self._arguments(node, types)
-        if name == "neg":
-            return types[0]
-        return ALL[name].result if name in ALL else DYN
-
-    def _binary(self, node: Call, types: list[str]) -> str:
-        left, right = types
-        fitting = {result for a, b, result in _BINARY[node.function] if left in (a, DYN) and right in (b, DYN)}
-        if not fitting:
-            hint = ""
-            if {left, right} <= {*_NUMBERS} and left != right:
-                hint = f", expected two of one type: write {right}(...) or {left}(...) around one of them"
-            elif "string" in (left, right) and node.function == "+":
-                hint = ", expected two of one type: string(...) makes text of a number"
-            self._found.errors.append((node.offset, f"no such overload: {left} {node.function} {right}{hint}"))
-        return fitting.pop() if len(fitting) == 1 else DYN
+        if not overloads.results(name, types):
+            wrong = f"no such overload: {overloads.written(name, types)}{_expected(name, types)}"
+            self._found.errors.append((node.offset, wrong))
+        # dyn() is how people ask a checker to be quiet.
+        return DYN if name == "dyn" else overloads.result(name, types)
 
     def _equal(self, node: Call, types: list[str]) -> None:
         values = [_values(kind) for kind in types]
@@ -196,27 +188,18 @@ class _Checker:
         left, right = (kind.rstrip("?") for kind in types)
         self._found.never.append((node.offset, f"always {outcome}: a {left} never equals a {right}"))
 
-    def _arguments(self, node: Call, types: list[str]) -> None:
-        overloads = _ARGUMENTS.get(node.function)
-        if overloads is None:
-            return
-        fitting = any(
-            len(overload) == len(types)
-            and all(kind in (wanted, DYN) for kind, wanted in zip(types, overload, strict=True))
-            for overload in overloads
-        )
-        if not fitting:
-            wanted = " or ".join(", ".join(overload) for overload in overloads)
-            name = "-" if node.function == "neg" else node.function
-            self._found.errors.append((node.offset, f"no such overload: {name}({', '.join(types)}), expected {wanted}"))
+
+def _expected(function: str, types: tuple[str, ...]) -> str:
+    if len(types) == 2 and function in ("+", "-", "*", "/", "%"):
+        left, right = types
+        if left != right and {left, right} <= {"int", "uint", "double"}:
+            return f", expected two of one type: write {right}(...) or {left}(...) around one of them"
+        if function == "+" and "string" in types and set(types) & set(_NUMBERS):
+            return ", expected two of one type: string(...) makes text of a number"
+    return overloads.expected(function, types)
 
 
 def _values(kind: str) -> set[str]:
     """Numbers of all types can be equal."""
     plain = kind.rstrip("?")
     return {"number" if plain in _NUMBERS else plain} | ({"null"} if kind.endswith("?") else set())
-
-
-def _literal(value: object) -> str:
-    kind = type_name(value)
-    return "null" if kind in ("null", "null_type") else kind

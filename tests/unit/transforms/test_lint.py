@@ -110,7 +110,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
         STEPS
         + "  - cast: {a: int, t: string}\n  - set: {b: string(a), c: a + 1}\n  - filter: b > a || a == null || t == 1 || c.x == 1\n",
         [
-            "7:13: error: no such overload: string > int [type]",
+            "7:13: error: no such overload: string > int, expected string > string [type]",
             "7:35: warning: always false: a string never equals a int [constant]",
             "7:45: error: the field 'x' of a int, expected a map [type]",
         ],
@@ -126,6 +126,65 @@ CASES: dict[str, tuple[str, list[str]]] = {
         STEPS + "  - filter: double(a) * 100 > 5.0\n",
         [
             "5:13: error: no such overload: double * int, expected two of one type: write int(...) or double(...) around one of them [type]"
+        ],
+    ),
+    "types of functions": (
+        STEPS
+        + "  - filter: size(1) > 1\n  - filter: a.contains(1) || a.size() > 'x'\n  - filter: a.lowerAscii() > 1\n"
+        + "  - filter: a.exists(x, 5) && 5.map(x, x) == []\n  - filter: cel.bind(q, 'a', q - 1) == dyn(1)\n"
+        + "  - filter: timestamp + a.getHours() > 1\n  - set: {b: 'a.matches(\"(\")', c: a.contains()}\n",
+        [
+            "5:13: error: no such overload: size(int), expected size(string or bytes or list or map) [type]",
+            "6:15: error: no such overload: contains(dyn, int), expected contains(dyn, string) [type]",
+            "6:30: error: no such overload: int > string, expected int > int or uint or double [type]",
+            "7:13: error: no such overload: string > int, expected string > string [type]",
+            "8:25: error: found int, expected bool [type]",
+            "8:31: error: a macro over a int, expected a list or a map [type]",
+            "9:30: error: no such overload: string - int, expected int - int [type]",
+            "10:13: error: no such overload: timestamp + int, expected timestamp + duration [type]",
+            "11:25: error: '(' is not a regular expression, expected RE2 syntax [invalid]",
+            "11:37: error: contains got 1 arguments, expected 2 (a receiver counts) [invalid]",
+        ],
+    ),
+    "types of what is stored": (
+        STEPS
+        + "  - set: {t: timestamp(a), u: uint(a), b: bytes(a), d: duration(a)}\n"
+        + "  - filter: t.startsWith('2024') && u + 1 > 2 && b.endsWith('=') && d == '3600s'\n"
+        + "  - filter: t > timestamp(a)\n",
+        ["7:13: error: no such overload: string > timestamp, expected string > string [type]"],
+    ),
+    "types of a schema": (
+        STEPS
+        + "  - validate: {schema: {type: object, required: [id], additionalProperties: false, properties: {id: {type: string},"
+        + " n: {type: integer}, o: {type: [string, 'null']}, c: {properties: {l: {type: array}}}}}}\n"
+        + "  - filter: id > 1 || n + 'x' == id || o == 1 || c.l.x == 1 || idd == 1\n"
+        + "  - filter: n + 1 > 2 && n * 1.5 > 2.0 && o == null && c.l[0] == 1 && id.startsWith('a') && c.m\n",
+        [
+            "6:13: error: no such overload: string > int, expected string > string [type]",
+            "6:23: error: no such overload: number + string, expected two of one type: string(...) makes text of a number [type]",
+            "6:40: warning: always false: a string never equals a int [constant]",
+            "6:50: error: the field 'x' of a list, expected a map [type]",
+            '6:64: error: no field "idd" here: validate in line 5 allows no others, did you mean "id"? [unknown-field]',
+        ],
+    ),
+    "schemas that say less": (
+        STEPS
+        + "  - validate: {schema: {$ref: '#/$defs/d', $defs: {d: {}}, properties: {a: {type: string}}}}\n"
+        + "  - validate: {schema: {additionalProperties: false,"
+        + " patternProperties: {x: true}, properties: {b: {type: [string, integer]}}}}\n"
+        + "  - filter: a > 1 && b > 1 && x\n",
+        [],
+    ),
+    "constants that fail": (
+        STEPS
+        + "  - filter: created > duration('1 h')\n  - filter: a || 1 / 0 > 1\n  - filter: \"false ? 1 / 0 > 1 : a\"\n"
+        + '  - set: {x: \'{"a": b, "a": 1}\', y: 9223372036854775807 + 1, z: \'a ? b : int("x")\'}\n',
+        [
+            "5:23: error: fails for every record: the string is not a duration, expected for example 1h30m, 1.5s or 250ms [always-fails]",
+            "6:18: warning: this part always fails: division by zero [constant]",
+            "8:15: error: fails for every record: repeated key in a map [always-fails]",
+            "8:37: error: fails for every record: integer overflow [always-fails]",
+            "8:74: warning: this part always fails: the string is not an int [constant]",
         ],
     ),
     "a constant condition": (
