@@ -6,6 +6,7 @@ Times within a run are the machine's; the seed repeats which faults come in whic
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,9 +22,10 @@ from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
 from tests.support.pipelines import await_true, last_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from devkit.verify import Partition
     from spark_batch.model import Depth, Judgement
     from tests.faults.arena import Arena
     from tests.faults.model import Fault, Opinion
@@ -36,7 +38,7 @@ PLAN_S = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is planned. ``kinds``: of the workers' faults; ``outside``: names in `tests.faults.outside`, in order."""
+    """What is planned. ``plans``: how many faults of workers, of these ``kinds``; ``outside``: names of `OUTSIDE`, in order."""
 
     number: int
     workload: Workload
@@ -80,22 +82,33 @@ class Result:
         return not self.problems and not any(opinion.problems for opinion in self.opinions)
 
 
-CALM = ("worker kill",)
-ROUGH = ("worker kill", "worker kill", "worker kill", "SIGTERM", "zombie")
-WILD = ("worker kill", "worker kill", "SIGTERM", "twin")
+MENUS: tuple[tuple[str, ...], ...] = (
+    ("worker kill",),
+    ("worker kill", "worker kill", "worker kill", "SIGTERM", "zombie"),
+    ("worker kill", "worker kill", "SIGTERM", "twin"),
+)
+"""Of the workers' faults, by turns."""
+OUTSIDE_EACH = 4
 
 
-def rounds_of(seed: int, faults: int) -> Iterator[Round]:
-    """Rounds without end, in an order that meets everything early. ``faults`` per round: the workers' part of them."""
-    dice, number = Random(seed), 0
+def rounds_of(seed: int, plans: int) -> Iterator[Round]:
+    """Rounds without end, in an order that meets everything early. ``plans``: faults of workers in each.
+
+    By turns: workers alone; workers, brokers and the network together; brokers and the network alone.
+    """
+    dice, number, told = Random(seed), 0, 0
     outside = sorted(OUTSIDE)
     dice.shuffle(outside)
     while True:
         for workload in WORKLOADS:
-            kinds = (CALM, ROUGH, WILD)[number % 3]
+            turn = (number + number // len(WORKLOADS)) % 3
+            some = OUTSIDE_EACH * turn
+            names = tuple(outside[(told + n) % len(outside)] for n in range(some))
+            told += some
             protocol = "consumer" if number % 4 == 3 else "classic"
-            some = tuple(outside[(number * 3 + n) % len(outside)] for n in range(3)) if number % 2 else ()
-            yield Round(number, workload, protocol, dice.randrange(10**6), faults, kinds, some)
+            own = 0 if turn == 2 else plans
+            kinds = MENUS[number // 3 % 3] if own else ()
+            yield Round(number, workload, protocol, dice.randrange(10**6), own, kinds, names)
             number += 1
 
 
@@ -118,6 +131,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
                 for fault in outside:
                     fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
                 result.faults += outside
+                arena.heal()
             crew.await_done(30 + PLAN_S * planned.plans)
             feed.stop()
             for line in lines:
@@ -159,9 +173,11 @@ def _await_read(lines: Sequence[Line], reader: ConsoleReader, watch: Watch) -> N
         ends = line.reader.end_offsets(partitions)
         last = {p: max((r.offset for r in line.outputs() if (r.topic, r.partition) == p), default=-1) for p in ends}
         reader.await_offsets({p: offset + 1 for p, offset in last.items() if offset >= 0}, SETTLE_S)
-        await_true(
-            lambda last=last: all(watch.last_seen(p) >= offset for p, offset in last.items()), "the watch has seen all"
-        )
+        await_true(functools.partial(_has_seen, watch, last), "the watch has seen all")
+
+
+def _has_seen(watch: Watch, last: Mapping[Partition, int]) -> bool:
+    return all(watch.last_seen(partition) >= offset for partition, offset in last.items())
 
 
 def summary(results: Sequence[Result]) -> str:

@@ -1,6 +1,6 @@
 """Three judges of a run that has ended, none of which asks the worker: Python's verifier, Kafka's console consumer, the audit.
 
-The first two compare with the oracle of the workload, each with records that a reader of its own has read; the audit runs the transform again.
+The first two compare with the oracle of the workload, each by records that it has read itself; the audit runs the transform again.
 """
 
 from __future__ import annotations

@@ -1,27 +1,90 @@
-"""Faults that come from outside the workers: brokers, the network, twins of the producer, partitions, the number of workers.
+"""Faults that come from outside the workers: brokers, the network, a thief of the transactional.id, partitions, the number of workers.
 
-One name for each; calling it does it, heals it, and returns the faults that took place.
+One name for each. Calling it does it and returns what took place; a broken broker stays broken until the campaign heals the arena.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from tests.faults import brokers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
     from tests.faults.arena import Arena
+    from tests.faults.brokers import Target
     from tests.faults.model import Fault
     from tests.faults.supervisor import Crew
     from tests.faults.workloads import Line
 
 Outside: TypeAlias = "Callable[[Arena, Crew, Line, Random], list[Fault]]"
+_Choose: TypeAlias = "Callable[[Arena, Line, Random], Target]"
+
+PAUSE_S = 5.0
+"""Longer than a broker's session: others lead meanwhile."""
+HICCUP_S = 1.5
 
 
-def storm(_arena: Arena, crew: Crew, line: Line, _dice: Random) -> list[Fault]:
-    """Workers from one or two to six, and back to two."""
-    return crew.storm(line)
+def _source(arena: Arena, line: Line, dice: Random) -> Target:
+    return brokers.leader_of(arena, "source", *dice.choice(line.partitions))
 
 
-OUTSIDE: dict[str, Outside] = {"rebalance storm": storm}
+def _sink(arena: Arena, line: Line, dice: Random) -> Target:
+    return brokers.leader_of(arena, "sink", line.sink, dice.randrange(line.workload.sinks))
+
+
+def _group(arena: Arena, line: Line, _dice: Random) -> Target:
+    return brokers.group_coordinator(arena, line.name)
+
+
+def _transactions(arena: Arena, line: Line, dice: Random) -> Target:
+    return brokers.transaction_coordinator(arena, f"{line.name}-w{dice.randrange(line.workload.instances)}")
+
+
+def _any(_arena: Arena, _line: Line, dice: Random) -> Target:
+    return brokers.any_node(dice.randint(1, 3))
+
+
+def _on(choose: _Choose, do: Callable[[Arena, Target], Fault]) -> Outside:
+    return lambda arena, _crew, line, dice: [do(arena, choose(arena, line, dice))]
+
+
+def _pause(seconds: float) -> Callable[[Arena, Target], Fault]:
+    return lambda arena, target: brokers.pause_node(arena, target, seconds)
+
+
+def _hijack(arena: Arena, _crew: Crew, line: Line, dice: Random) -> list[Fault]:
+    return [brokers.hijack(arena.bootstrap, f"{line.name}-w{dice.randrange(line.workload.instances)}")]
+
+
+def _partitions(arena: Arena, _crew: Crew, line: Line, _dice: Random) -> list[Fault]:
+    fewer = len(line.partitions)
+    fault = brokers.add_partitions(arena.bootstrap, line.source, fewer + 2)
+    line.partitions += [(line.source, number) for number in range(fewer, fewer + 2)]
+    return [fault]
+
+
+OUTSIDE: dict[str, Outside] = {
+    "kill: leader of the source": _on(_source, brokers.kill_node),
+    "kill: leader of the sink": _on(_sink, brokers.kill_node),
+    "kill: group coordinator": _on(_group, brokers.kill_node),
+    "kill: transaction coordinator": _on(_transactions, brokers.kill_node),
+    "stop: leader of the sink": _on(_sink, brokers.stop_node),
+    "stop: any node": _on(_any, brokers.stop_node),
+    "pause: leader of the source": _on(_source, _pause(PAUSE_S)),
+    "pause: group coordinator": _on(_group, _pause(PAUSE_S)),
+    "pause: transaction coordinator": _on(_transactions, _pause(PAUSE_S)),
+    "hiccup: any node": _on(_any, _pause(HICCUP_S)),
+    "disk full: any node": _on(_any, brokers.fill_disk),
+    "rolling restart": lambda arena, _crew, _line, _dice: [brokers.rolling_restart(arena)],
+    "slow network": lambda arena, _crew, _line, dice: [
+        brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.02, 0.2))
+    ],
+    "connections cut": lambda arena, _crew, _line, _dice: [brokers.cut_connections(arena)],
+    "black hole": lambda arena, _crew, _line, dice: [brokers.black_hole(arena, PAUSE_S, [dice.randint(1, 3)])],
+    "hijack": _hijack,
+    "partitions added": _partitions,
+    "rebalance storm": lambda _arena, crew, line, _dice: crew.storm(line),
+}

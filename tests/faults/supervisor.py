@@ -74,9 +74,11 @@ def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> list[Plan]:
 
 def settings_of(protocol: str) -> Mapping[str, str]:
     """Of workers under one of the two group protocols, with short timeouts; KIP-848's session is the broker's affair."""
+    common = {**SHORT, "RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "2000"}
     if protocol == "classic":
-        return SHORT
-    ours = {name: value for name, value in SHORT.items() if not name.startswith("RECKON_CONSUMER")}
+        return common
+    refused = ("RECKON_CONSUMER_SESSION_TIMEOUT_MS", "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS")
+    ours = {name: value for name, value in common.items() if name not in refused}
     return {**ours, "RECKON_CONSUMER_GROUP_PROTOCOL": "consumer"}
 
 
@@ -132,7 +134,7 @@ class Crew:
         """Workers join one after the other until there are ``most``, and leave until there are ``least``. Each change is a fault."""
         extra: list[WorkerProcess] = []
         changes: list[Fault] = []
-        for number in range(line.workload.instances, most):
+        for number in range(line.workload.instances, min(most, len(line.partitions))):
             at = time.time()
             worker = line.worker(f"w{number}", short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self.env})
             extra.append(worker)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from devkit.reader import Reader, ReadError
 from devkit.verify import DEAD_LETTER, OWN_HEADERS, ExpectedRecord
-from tests.support.pipelines import STEPS, Scene
+from tests.support.pipelines import STEPS, Scene, await_true
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from devkit.verify import StoredRecord
@@ -60,8 +62,9 @@ WORKLOADS = (
         "fan-out",
         '[{filter: "n % 2 == 0"}, {set: {parts: "[n, n + 1, n + 2]"}}, {explode: {field: parts, into: part}}]',
         _three_parts,
+        partitions=6,
     ),
-    Workload("dead-letters", '[{assert: {that: "n % 3 != 1", message: "no"}}]', _asserted),
+    Workload("dead-letters", '[{assert: {that: "n % 3 != 1", message: "no"}}]', _asserted, partitions=6),
     Workload("slow", STEPS, _doubled, records=150, faults={"FAULT_DELAY_MS": "400"}),
 )
 
@@ -106,7 +109,19 @@ def lines_of(workload: Workload, bootstrap: str, folder: Path, *, proxied: str =
     for _ in range(workload.chained):
         source = lines[-1].sink if lines else None
         lines.append(Line(workload, bootstrap, folder, proxied=proxied, source=source))
+    topics = [topic for line in lines for topic in (line.source, line.sink, line.dead_letters, line.receipts)]
+    for address in bootstrap.split(","):
+        await_true(functools.partial(_knows, address, topics), f"all topics known at {address}")
     return lines
+
+
+def _knows(address: str, topics: Sequence[str]) -> bool:
+    """A broker learns of a topic some moments after the one that was asked to create it."""
+    try:
+        with Reader(address) as reader:
+            return bool(reader.partitions_of(topics))
+    except ReadError:
+        return False
 
 
 class Feed:

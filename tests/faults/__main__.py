@@ -1,0 +1,71 @@
+"""``python -m tests.faults``: the campaign, until so many faults have taken place; a page and a JSON file tell of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tests.faults import report
+from tests.faults.arena import Arena
+from tests.faults.campaign import Result, play, rounds_of, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark_batch.model import Depth, Judgement
+
+PROPERTIES = {"group.consumer.session.timeout.ms": "3000"}
+"""Of the brokers: KIP-848's sessions are theirs to end."""
+
+
+def main(
+    faults: Annotated[int, typer.Option(help="As many as must take place, at least.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of everything that is planned.")] = 1,
+    plans: Annotated[int, typer.Option(help="Faults of workers per round.")] = 45,
+    only: Annotated[int | None, typer.Option(help="Play this round alone.")] = None,
+    minutes: Annotated[float, typer.Option(help="Begin no further round after so long.")] = 90,
+    *,
+    audit: Annotated[bool, typer.Option(help="Let the audit judge, too.")] = True,
+    out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("faults-report"),
+) -> None:
+    """Faults on three real brokers until there were enough of them; exit code 1 if a judge found anything."""
+    began, results = time.monotonic(), list[Result]()
+    auditor = _auditor() if audit else None
+    with tempfile.TemporaryDirectory(prefix="reckon-faults-") as folder, Arena(PROPERTIES) as arena:
+        os.environ["RECKON_BOOTSTRAP_SERVERS"] = arena.bootstrap  # for the audit, which reads the pipeline files here
+        for planned in islice(rounds_of(seed, plans), only, None if only is None else only + 1):
+            result = play(planned, arena, Path(folder), auditor)
+            results.append(result)
+            page = report.write(results, out, seed=seed, wanted=faults)
+            typer.echo(_line(result))
+            done = sum(len(result.faults) for result in results)
+            if done >= faults or time.monotonic() - began > 60 * minutes:
+                break
+    typer.echo(f"{summary(results)}\n" + "\n".join(report.liveness(results)) + f"\n{page}")
+    if not all(result.ok for result in results):
+        raise typer.Exit(1)
+
+
+def _auditor() -> Callable[[Path, Depth], Judgement]:
+    from spark_batch.session import spark_session  # noqa: PLC0415 - seconds, which a run without an audit need not wait
+    from tests.audit.auditor import Auditor  # noqa: PLC0415
+
+    return Auditor(spark_session("local[2]", {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1500m"}))
+
+
+def _line(result: Result) -> str:
+    bad = [*result.problems, *(f"{o.judge}: {problem}" for o in result.opinions for problem in o.problems)]
+    verdict = "exactly once" if result.ok else "NOT: " + "; ".join(problem[:300] for problem in bad)
+    return (
+        f"{result.round.name}: {len(result.faults)} faults, {result.sent:,} records, {result.took_s:.0f} s, {verdict}"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,164 @@
+"""What a campaign found, as one page for people and one file for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter, defaultdict
+from dataclasses import asdict
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from tests.faults.campaign import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.faults.campaign import Result
+    from tests.faults.model import Fault
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Reckon: faults</title>
+<style>
+ body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+ table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
+ td, th { padding: .2rem .7rem; border-bottom: 1px solid #ddd; text-align: left } td.n { text-align: right }
+ .bad { color: #b00020; font-weight: 600 } svg { max-width: 100%; height: auto } code { background: #f4f4f4 }
+</style>
+<h1>{{ "Exactly once, by every judge" if ok else "NOT exactly once" }}</h1>
+<p>{{ summary }}. Seed {{ seed }}: <code>python -m tests.faults --seed {{ seed }} --faults {{ wanted }}</code> plans the same faults in
+the same order; <code>--only N</code> plays one round of it.</p>
+{{ picture }}
+<h2>Faults</h2>
+<p>Recovery, in seconds: of a worker from its restart (of a zombie from its awakening) until a commit that it made since could be
+read; of all else from the fault until every source partition of the last pipeline stood in a newer receipt.</p>
+<table><tr><th>fault<th>phase<th>count<th>measured<th>median<th>worst</tr>
+{% for row in faults %}<tr><td>{{ row.kind }}<td>{{ row.phase }}<td class=n>{{ row.count }}<td class=n>{{ row.measured }}
+<td class=n>{{ row.median }}<td class=n>{{ row.worst }}</tr>
+{% endfor %}</table>
+<p>{{ liveness }}</p>
+<h2>Rounds</h2>
+<table><tr><th>round<th>faults<th>source records<th>aborted copies<th>stable offset stood, s<th>took, s<th>judges</tr>
+{% for result in results %}<tr><td>{{ result.round.name }}<td class=n>{{ result.faults|length }}
+<td class=n>{{ "{:,}".format(result.sent) }}<td class=n>{{ "{:,}".format(result.aborted) }}<td class=n>{{ "%.1f"|format(result.stuck_s) }}
+<td class=n>{{ "%.0f"|format(result.took_s) }}
+<td>{% for problem in result.problems %}<div class=bad>{{ problem[:2000] }}</div>{% endfor %}
+{% for opinion in result.opinions %}<div{% if opinion.problems %} class=bad{% endif %}>{{ opinion.judge }}:
+{{ "; ".join(opinion.problems) or "exactly once" }} ({{ "{:,}".format(opinion.records) }})</div>{% endfor %}</tr>
+{% endfor %}</table>
+<h2>Ends of workers that nobody had planned</h2>
+<ul>{% for line in surprises %}<li>{{ line }}{% else %}<li>none{% endfor %}</ul>
+</html>
+"""
+
+WORKER_KILL_S, BROKER_KILL_S = 3.0, 15.0
+"""What recovery may take (issue: liveness)."""
+
+
+def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int) -> Path:
+    """`report.json` and `index.html` in the folder; returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").write_text(json.dumps(_machine(results, seed, wanted), indent=1, default=str))
+    page = jinja2.Environment(autoescape=True).from_string(_PAGE)
+    (folder / "index.html").write_text(
+        page.render(
+            ok=all(result.ok for result in results),
+            summary=summary(results),
+            seed=seed,
+            wanted=wanted,
+            picture=Markup(_timeline(results)),
+            faults=table(results),
+            liveness="; ".join(liveness(results)),
+            results=results,
+            surprises=[line for result in results for line in result.surprises],
+        )
+    )
+    return folder / "index.html"
+
+
+def table(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Per kind and phase: count, and recovery in seconds."""
+    groups: dict[tuple[str, str], list[Fault]] = defaultdict(list)
+    for fault in _faults(results):
+        groups[fault.kind, fault.phase].append(fault)
+    rows = []
+    for (kind, phase), faults in sorted(groups.items()):
+        times = [fault.recovery_s for fault in faults if fault.recovery_s is not None]
+        rows.append(
+            {
+                "kind": kind,
+                "phase": phase,
+                "count": len(faults),
+                "measured": len(times),
+                "median": f"{median(times):.2f}" if times else "",
+                "worst": f"{max(times):.2f}" if times else "",
+            }
+        )
+    return rows
+
+
+def liveness(results: Sequence[Result]) -> list[str]:
+    """What the bounds of recovery say."""
+    lines = []
+    for kinds, bound in ((("worker kill",), WORKER_KILL_S), (("broker kill",), BROKER_KILL_S)):
+        times = [f.recovery_s for f in _faults(results) if f.kind in kinds and f.recovery_s is not None]
+        if times:
+            within = sum(time <= bound for time in times)
+            lines.append(
+                f"{kinds[0]}: {within} of {len(times)} within {bound:g} s (median {median(times):.2f}, worst {max(times):.2f})"
+            )
+    worst = max(results, key=lambda result: result.stuck_s)
+    lines.append(f"no last stable offset stood longer than {worst.stuck_s:.1f} s ({worst.stuck_where})")
+    return lines
+
+
+def _faults(results: Sequence[Result]) -> list[Fault]:
+    return sorted((fault for result in results for fault in result.faults), key=lambda fault: fault.at)
+
+
+def _machine(results: Sequence[Result], seed: int, wanted: int) -> dict[str, Any]:
+    rounds = []
+    for result in results:
+        told = asdict(result)
+        del told["outputs_at"]
+        told["round"] = {"name": result.round.name, "seed": result.round.seed, "number": result.round.number}
+        rounds.append(told | {"ok": result.ok})
+    return {
+        "seed": seed,
+        "wanted": wanted,
+        "summary": summary(results),
+        "liveness": liveness(results),
+        "faults": table(results),
+        "rounds": rounds,
+    }
+
+
+def _timeline(results: Sequence[Result]) -> str:
+    """Faults as dots, one row per kind, over the committed outputs per second."""
+    faults = _faults(results)
+    start = min(result.began for result in results)
+    kinds = sorted({fault.kind for fault in faults})
+    figure = Figure(figsize=(12, 1.8 + 0.35 * len(kinds)), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[max(1, 0.35 * len(kinds)), 1.2])
+    for row, kind in enumerate(kinds):
+        times = [(fault.at - start) / 60 for fault in faults if fault.kind == kind]
+        above.plot(times, [row] * len(times), "|", markersize=9, color="#b00020")
+    above.set_yticks(range(len(kinds)), kinds)
+    above.set_title("faults")
+    counts = Counter(int(at - start) for result in results for at in result.outputs_at)
+    last = max(counts, default=0)
+    below.fill_between(
+        [second / 60 for second in range(last + 1)], [counts[second] for second in range(last + 1)], step="post"
+    )
+    below.set_ylabel("outputs/s")
+    below.set_xlabel("minutes")
+    text = io.StringIO()
+    figure.savefig(text, format="svg")
+    return text.getvalue().partition("?>")[2]
