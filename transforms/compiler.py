@@ -197,7 +197,8 @@ def _load(spec: Pipeline, source: str, code: Code, settler: Settler) -> Any:
 def digest(spec: Pipeline) -> str:
     """`sha256:<hex>` of what outputs depend on: steps, sink, tombstones, formats, what steps read from files, and this compiler.
 
-    Of code in Python it knows the module that a step names, not what that module imports. A salt is in it by its hash.
+    Of code in Python it knows the module that a step names, and what that imports from its own package (`python_sources`). A salt is
+    in it by its hash.
     """
     data = {
         "compiler": COMPILER_VERSION,

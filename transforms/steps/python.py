@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
+from transforms import python_sources
 from transforms.errors import PythonError, TimeBudgetExceeded
 from transforms.steps.base import Example, Kind, Made, Step
 
@@ -124,8 +123,8 @@ class PythonStep(Step):
         "after an abort, and the audit transforms a sample once more, long after, and compares bytes. An "
         "exception makes a dead letter, with its class and line, but without its text, which might quote the "
         "record. The module is imported when the pipeline is loaded, by its name as Python finds it "
-        "(`PYTHONPATH`, installed packages). The pipeline's digest covers the text of that module, not of those "
-        "that it imports. `except Exception` must not swallow `TimeBudgetExceeded`."
+        "(`PYTHONPATH`, installed packages). The pipeline's digest covers the text of that module and of all that it "
+        "imports from its own top-level package, not of other packages. `except Exception` must not swallow `TimeBudgetExceeded`."
     )
 
     python: Annotated[str, Kind("`package.module:function`"), AfterValidator(_check)]
@@ -136,12 +135,4 @@ class PythonStep(Step):
         code.change()
 
     def fingerprint(self) -> Any:
-        return {"python": [self.python, _source_hash(self.python.partition(":")[0])]}
-
-
-def _source_hash(module: str) -> str:
-    """SHA-256 of the module's source; empty for one without (built in, compiled)."""
-    spec = importlib.util.find_spec(module)
-    loader = None if spec is None else spec.loader
-    source = loader.get_source(module) if loader is not None and hasattr(loader, "get_source") else None
-    return hashlib.sha256(source.encode()).hexdigest() if source else ""
+        return {"python": [self.python, python_sources.digest(self.python.partition(":")[0])]}
