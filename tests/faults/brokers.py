@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from devkit.node import Node
     from devkit.verify import Partition
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 """Until a fault shows: a dead broker is given up after SESSION_S, on a busy machine later."""
 _POLL_S = 0.05
 
@@ -84,20 +84,20 @@ def stop_node(arena: Arena, target: Target) -> Fault:
 def pause_node(arena: Arena, target: Target, seconds: float) -> Fault:
     """SIGSTOP for so long, then SIGCONT. Proof: /proc shows it stopped, first and last.
 
-    A pause that outlasts the broker's session by a second: also that others led its partition before it woke. A shorter one proves
-    no more than that it stood still.
+    A pause that outlasts the broker's session by a second lasts until others lead its partition, if need be longer, and that is
+    part of the proof. Of a shorter one no more is proven than that the process stood still.
     """
-    node, at = arena.node(target.number), time.time()
-    until = time.monotonic() + seconds
+    node, at, began = arena.node(target.number), time.time(), time.monotonic()
     node.pause()
     try:
         _must(_state(node) == "T", f"node {node.id} is in state {_state(node)}, not stopped")
-        gone = _gone(arena, target, wait_s=seconds) if seconds >= SESSION_S + 1 else ""
-        time.sleep(max(0.0, until - time.monotonic()))
+        gone = _gone(arena, target) if seconds >= SESSION_S + 1 else ""
+        time.sleep(max(0.0, seconds - (time.monotonic() - began)))
         _must(_state(node) == "T", f"node {node.id} woke before its time: {_state(node)}")
+        lasted = time.monotonic() - began
     finally:
         node.resume()
-    return _fault("broker pause", target, at, f"state T for {seconds:g} s", gone)
+    return _fault("broker pause", target, at, f"state T for {lasted:.1f} s", gone)
 
 
 def fill_disk(arena: Arena, target: Target) -> Fault:
@@ -113,7 +113,7 @@ def fill_disk(arena: Arena, target: Target) -> Fault:
     assert pid is not None
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, hard))
-    _await(lambda: not node.alive, f"node {node.id} lives on though it cannot write", _PATIENCE_S)
+    _await(lambda: not node.alive, f"node {node.id} lives on though it cannot write")
     _must(node.exit_code == 1, f"node {node.id} ended with {node.exit_code}, not with 1 as for a failed log folder")
     lived = f"ended by itself with 1, {time.time() - at:.1f} s after files could not grow"
     return _fault("disk full", target, at, lived, _gone(arena, target))
@@ -205,7 +205,7 @@ def add_partitions(bootstrap: str, topic: str, to: int) -> Fault:
 
     before = led()
     client.create_partitions([NewPartitions(topic, to)])[topic].result(_PATIENCE_S)
-    _await(lambda: led() == to, f"{topic} has not {to} partitions with leaders", _PATIENCE_S)
+    _await(lambda: led() == to, f"{topic} has not {to} partitions with leaders")
     _must(before < to, f"{topic} had {before} partitions already")
     return Fault("partitions added", "under load", topic, at, f"{before} -> {to} partitions with leaders", time.time())
 
@@ -218,9 +218,9 @@ def _led(arena: Arena, partition: Partition) -> int:
     return number
 
 
-def _gone(arena: Arena, target: Target, wait_s: float = _PATIENCE_S) -> str:
+def _gone(arena: Arena, target: Target) -> str:
     """Wait until the cluster does without the node; in words."""
-    _await(lambda: target.number not in arena.registered(), f"node {target.number} still counts as alive", wait_s)
+    _await(lambda: target.number not in arena.registered(), f"node {target.number} still counts as alive")
     if target.partition is None:
         return "given up by the cluster"
     topic, number = target.partition
@@ -231,7 +231,7 @@ def _gone(arena: Arena, target: Target, wait_s: float = _PATIENCE_S) -> str:
         new = arena.leader(topic, number)
         return new not in (-1, target.number)
 
-    _await(moved, f"node {target.number} still leads {topic}/{number}", wait_s)
+    _await(moved, f"node {target.number} still leads {topic}/{number}")
     return f"{topic}/{number} led by {target.number} -> {new}"
 
 
@@ -239,10 +239,10 @@ def _fault(kind: str, target: Target, at: float, *proofs: str) -> Fault:
     return Fault(kind, target.phase, str(target.number), at, "; ".join(filter(None, proofs)))
 
 
-def _await(condition: Callable[[], bool], otherwise: str, wait_s: float) -> None:
-    deadline = time.monotonic() + wait_s
+def _await(condition: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
     while not condition():
-        _must(time.monotonic() < deadline, f"{otherwise} after {wait_s:g} s")
+        _must(time.monotonic() < deadline, f"{otherwise} after {_PATIENCE_S:g} s")
         time.sleep(_POLL_S)
 
 

@@ -89,18 +89,18 @@ def test_a_paused_transaction_coordinator(arena: Arena) -> None:
     name = unique("paused")
     Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": name}).init_transactions(20)
     target = brokers.transaction_coordinator(arena, name)
-    fault = brokers.pause_node(arena, target, 8)
+    fault = brokers.pause_node(arena, target, 5)
     assert (fault.kind, fault.phase) == ("broker pause", "transaction coordinator")
-    assert re.fullmatch(rf"state T for 8 s; __transaction_state/\d led by {target.number} -> [123]", fault.proof), (
-        fault.proof
-    )
+    assert re.fullmatch(
+        rf"state T for \d+\.\d s; __transaction_state/\d led by {target.number} -> [123]", fault.proof
+    ), fault.proof
     arena.heal()
 
 
 def test_a_pause_within_the_session(arena: Arena) -> None:
     """No leader needs to move; the process stood still, and runs again."""
     fault = brokers.pause_node(arena, brokers.any_node(2), 0.5)
-    assert fault.proof == "state T for 0.5 s"
+    assert re.fullmatch(r"state T for \d+\.\d s", fault.proof)
     assert fault.target == "2"
     assert fault.at <= time.time() - 0.5
     arena.heal()
