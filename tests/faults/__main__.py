@@ -36,7 +36,7 @@ def main(
 ) -> None:
     """Faults on three real brokers until there were enough of them; exit code 1 if a judge found anything."""
     began, results = time.monotonic(), list[Result]()
-    auditor = _auditor() if audit else None
+    auditor = auditor_here() if audit else None
     with tempfile.TemporaryDirectory(prefix="reckon-faults-") as folder, Arena(PROPERTIES) as arena:
         os.environ["RECKON_BOOTSTRAP_SERVERS"] = arena.bootstrap  # for the audit, which reads the pipeline files here
         for planned in islice(rounds_of(seed, plans), only, None if only is None else only + 1):
@@ -52,7 +52,8 @@ def main(
         raise typer.Exit(1)
 
 
-def _auditor() -> Callable[[Path, Depth], Judgement]:
+def auditor_here() -> Callable[[Path, Depth], Judgement]:
+    """The audit in this process: one Spark session for all rounds."""
     from spark_batch.session import spark_session  # noqa: PLC0415 - seconds, which a run without an audit need not wait
     from tests.audit.auditor import Auditor  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests.faults import judges
 from tests.faults.console import ConsoleReader
 from tests.faults.outside import OUTSIDE
-from tests.faults.supervisor import Crew, settings_of, worker_plans
+from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
 from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
 from tests.support.pipelines import await_true, last_offsets
@@ -38,23 +38,20 @@ PLAN_S = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is planned. ``plans``: how many faults of workers, of these ``kinds``; ``outside``: names of `OUTSIDE`, in order."""
+    """What is planned. ``plans``: faults of workers; ``outside``: names of `OUTSIDE`; both in order."""
 
     number: int
     workload: Workload
     protocol: str
     seed: int
-    plans: int
-    kinds: tuple[str, ...]
+    plans: tuple[Plan, ...]
     outside: tuple[str, ...] = ()
     mutant: str = ""
 
     @property
     def name(self) -> str:
-        what = ", ".join(
-            kind for kind, some in (*((k, True) for k in self.kinds), ("brokers and network", self.outside)) if some
-        )
-        return f"{self.number}: {self.workload.name}, {self.protocol} protocol, {what}"
+        what = ", ".join([*sorted({plan.kind for plan in self.plans}), *self.outside])
+        return f"{self.number}: {self.workload.name}, {self.protocol} protocol; {what}"
 
 
 @dataclass(slots=True)
@@ -106,9 +103,8 @@ def rounds_of(seed: int, plans: int) -> Iterator[Round]:
             names = tuple(outside[(told + n) % len(outside)] for n in range(some))
             told += some
             protocol = "consumer" if number % 4 == 3 else "classic"
-            own = 0 if turn == 2 else plans
-            kinds = MENUS[number // 3 % 3] if own else ()
-            yield Round(number, workload, protocol, dice.randrange(10**6), own, kinds, names)
+            own = worker_plans(dice, 0 if turn == 2 else plans, MENUS[number // 3 % 3])
+            yield Round(number, workload, protocol, dice.randrange(10**6), own, names)
             number += 1
 
 
@@ -117,14 +113,13 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
     result = Result(planned, time.time())
     dice = Random(planned.seed)
     lines = lines_of(planned.workload, arena.bootstrap, folder, proxied=arena.proxied)
-    plans = worker_plans(dice, planned.plans, planned.kinds)
     env = {**settings_of(planned.protocol), **({"FAULT_MUTANT": planned.mutant} if planned.mutant else {})}
     with contextlib.ExitStack() as stack:
         watch = stack.enter_context(Watch(lines, arena.bootstrap))
         topics = [topic for line in lines for topic in (line.sink, line.dead_letters)]
         reader = stack.enter_context(ConsoleReader(arena.bootstrap, topics, folder))
         feed = stack.enter_context(Feed(lines[0], transactions=not planned.outside))
-        crew = stack.enter_context(Crew(lines, plans, watch.committed, env=env, seed=planned.seed))
+        crew = stack.enter_context(Crew(lines, planned.plans, watch.committed, env=env, seed=planned.seed))
         try:
             for name in planned.outside:
                 outside = OUTSIDE[name](arena, crew, lines[0], dice)
@@ -132,7 +127,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
                     fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
                 result.faults += outside
                 arena.heal()
-            crew.await_done(30 + PLAN_S * planned.plans)
+            crew.await_done(30 + PLAN_S * len(planned.plans))
             feed.stop()
             for line in lines:
                 _await_drained(line)

@@ -55,7 +55,7 @@ class Plan:
         return {names[self.kind]: f"{self.phase}:{self.passing}"} if self.phase in POINTS else {}
 
 
-def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> list[Plan]:
+def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> tuple[Plan, ...]:
     """So many plans: the kinds in turn, of each the phases in turn, so that all are met; the rest is thrown.
 
     Passings begin at two: each life commits something before it ends, so that its recovery can be measured.
@@ -69,7 +69,7 @@ def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> list[Plan]:
         phase = phases[turn % len(phases)]
         passing = dice.randint(350, 700) if phase == "between_produces" else dice.randint(2, 4)
         plans.append(Plan(kind, phase, passing, round(dice.uniform(0.0, 0.6), 3)))
-    return plans
+    return tuple(plans)
 
 
 def settings_of(protocol: str) -> Mapping[str, str]:

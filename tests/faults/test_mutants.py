@@ -1,0 +1,65 @@
+"""Workers with a fault that plausible code could have: the campaign's judges must see every one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.campaign import Round, play
+from tests.faults.supervisor import Plan
+from tests.faults.workloads import WORKLOADS
+from tests.support.mutants import MUTANTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from spark_batch.model import Depth, Judgement
+    from tests.faults.arena import Arena
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("arena")]
+
+_ABORTS = {"FAULT_ABORT_SHARE": "0.33"}
+_KILLS = tuple(Plan("worker kill", "at random", after_s=0.1 * n) for n in range(6))
+_ZOMBIES = tuple(Plan("zombie", "before_begin", 2 + n % 2) for n in range(4))
+
+CASES: dict[str, tuple[str, Mapping[str, str], tuple[Plan, ...], str]] = {
+    # mutant: (workload, what the workers do to themselves, plans, what the oracle's judges must find)
+    "no-rewind": ("aborts", _ABORTS, _KILLS[:1], "missing"),
+    "outputs-outside": ("aborts", _ABORTS, _KILLS[:1], "duplicated"),
+    "offsets-early": (
+        "aborts",
+        {},
+        tuple(Plan("worker kill", "before_commit", 2 + n % 3) for n in range(4)),
+        "missing",
+    ),
+    "unknown-is-failed": ("aborts", {"FAULT_UNKNOWN_SHARE": "0.3"}, _KILLS[:1], "duplicated"),
+    "dead-letters-outside": ("dead-letters", _ABORTS, _KILLS[:1], "duplicated"),
+    "offsets-first": ("aborts", {}, tuple(Plan("worker kill", "after_commit", 2 + n % 3) for n in range(4)), "missing"),
+    # Brokers ask static members for their ids also without a generation, so that this mutant then commits nothing at all.
+    "cached-metadata": ("aborts", {"RECKON_CONSUMER_GROUP_INSTANCE_ID": ""}, _ZOMBIES, "duplicated"),
+    "position-ahead": ("aborts", {}, _KILLS, "missing"),
+    "lost-ignored": ("aborts", {}, _ZOMBIES, "duplicated"),
+}
+
+
+def test_every_mutant_has_a_case() -> None:
+    assert MUTANTS.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize("mutant", CASES)
+def test_every_judge_sees_the_mutant(
+    arena: Arena, auditor: Callable[[Path, Depth], Judgement], tmp_path: Path, mutant: str
+) -> None:
+    """The same round, without the mutation, is exactly once by all three: see test_share."""
+    name, faults, plans, finding = CASES[mutant]
+    workload = next(replace(workload, faults=faults) for workload in WORKLOADS if workload.name == name)
+    result = play(Round(0, workload, "classic", 1, plans, mutant=mutant), arena, tmp_path, auditor)
+
+    assert not result.ok
+    found = {opinion.judge: opinion.problems for opinion in result.opinions}
+    for judge in ("verifier", "console consumer"):
+        assert [problem for problem in found[judge] if problem.startswith(finding)], found
+    assert found["audit"]

@@ -1,0 +1,63 @@
+"""A bounded share of the campaign, whole in itself: workers, brokers and the network fail, and three judges agree that nothing was lost.
+
+The whole is `make faults`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.campaign import Round, play, rounds_of
+from tests.faults.supervisor import POINTS, Plan
+from tests.faults.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from spark_batch.model import Depth, Judgement
+    from tests.faults.arena import Arena
+
+pytestmark = pytest.mark.xdist_group("arena")
+
+_PLANS = {
+    "aborts": (
+        *(Plan("worker kill", point, 500 if point == "between_produces" else 2) for point in POINTS),
+        Plan("zombie", "before_begin", 2),
+        Plan("SIGTERM", "at random", after_s=0.2),
+        Plan("twin", "at random", after_s=0.2),
+    ),
+    "chain": (Plan("worker kill", "before_commit", 2), Plan("worker kill", "at random", after_s=0.1)),
+}
+_OUTSIDE = {"aborts": ("hijack",), "chain": ("kill: transaction coordinator",)}
+
+
+@pytest.mark.parametrize("name", _PLANS)
+def test_whatever_fails_every_judge_says_exactly_once(
+    arena: Arena, auditor: Callable[[Path, Depth], Judgement], tmp_path: Path, name: str
+) -> None:
+    """Every phase of a transaction is met, and every planned fault took place."""
+    workload = next(workload for workload in WORKLOADS if workload.name == name)
+    result = play(Round(0, workload, "classic", 1, _PLANS[name], _OUTSIDE[name]), arena, tmp_path, auditor)
+
+    assert result.problems == []
+    assert [(opinion.judge, opinion.problems) for opinion in result.opinions if opinion.problems] == []
+    assert {opinion.judge for opinion in result.opinions} == {"verifier", "console consumer", "audit"}
+    assert all(opinion.records > 100 for opinion in result.opinions)
+    planned = Counter((plan.kind, plan.phase) for plan in _PLANS[name])
+    assert planned <= Counter((fault.kind, fault.phase) for fault in result.faults)
+    assert len(result.faults) >= len(_PLANS[name]) + len(_OUTSIDE[name])
+
+
+def test_a_seed_plans_the_same_rounds() -> None:
+    """Another plans others."""
+
+    def first(seed: int) -> list[Round]:
+        return list(islice(rounds_of(seed, 5), 7))
+
+    assert first(1) == first(1)
+    assert first(1) != first(2)
