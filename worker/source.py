@@ -62,6 +62,7 @@ class Source:
         self.topic_ids: dict[str, str] = {}
         """Of the topics that we have partitions of, as far as the broker tells."""
         self._ids_of = ids_of
+        self._closing = False
         self._new_topics: dict[Partition, int] = {}
         self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
 
@@ -141,6 +142,7 @@ class Source:
 
     def close(self) -> None:
         """Leave the group, so that the others need not wait for the session timeout."""
+        self._closing = True
         with self._watchdog.guard("close consumer"):
             if is_static_by_default(self._settings):
                 leave(self._consumer)
@@ -217,6 +219,9 @@ class Source:
             raise _unreadable(error, f"{message.topic()}[{message.partition()}]: ")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._closing:  # a join that was under way: nothing will be read, so nothing is looked up
+            consumer.incremental_assign(partitions)
+            return
         ours = [(p.topic, p.partition) for p in partitions]
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
         # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.

@@ -315,3 +315,16 @@ def test_a_fatal_error_out_of_the_poll_itself_stops_the_worker(
         world.source.collect()
 
     assert type(raised.value) is kind
+
+
+def test_partitions_that_come_while_it_closes_are_not_looked_up(cluster: FakeCluster) -> None:
+    """A join was under way when the worker had to stop: no question to a broker that may be the reason for it."""
+    world = World(cluster)
+    world.consumer.rebalance("on_revoke", A, B)
+    world.source.close()
+    cluster.calls.clear()
+
+    world.consumer.rebalance("on_assign", A)
+
+    assert cluster.names() == ["incremental_assign"]
+    assert world.offsets.owned == frozenset()
