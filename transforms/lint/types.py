@@ -120,17 +120,19 @@ class _Checker:
             self._found.errors.append((node.offset, f"found {kind}, expected bool"))
 
     def _select(self, node: Select) -> str:
+        kind = DYN
         if not isinstance(node.operand, This):
-            self._has_fields(node.offset, node.operand, f"the field {node.field!r}")
-        names = chain(node)
-        if node.optional:
+            kind = self._has_fields(node.offset, node.operand, f"the field {node.field!r}")
+        if node.optional or kind == "optional":
             return "optional"
+        names = chain(node)
         return DYN if names is None else self._type_of(names)
 
-    def _has_fields(self, offset: int, operand: Node, what: str) -> None:
+    def _has_fields(self, offset: int, operand: Node, what: str) -> str:
         kind = self._kind(operand)
         if kind not in ("map", "optional", DYN):
             self._found.errors.append((offset, f"{what} of a {kind}, expected a map"))
+        return kind
 
     def _index(self, node: Index) -> str:
         kind, index = self._kind(node.operand), self._kind(node.index)
@@ -138,7 +140,7 @@ class _Checker:
             self._found.errors.append((node.offset, f"an index of a {kind}, expected a list or a map"))
         elif kind == "list" and index not in (*_NUMBERS, DYN):
             self._found.errors.append((node.index.offset, f"the index of a list is a {index}, expected an int"))
-        return "optional" if node.optional else DYN
+        return "optional" if node.optional or kind == "optional" else DYN
 
     def _macro(self, node: Macro) -> str:
         """What is said about the items of a list holds for each of them, if there is one."""

@@ -153,6 +153,15 @@ CASES: dict[str, tuple[str, list[str]]] = {
         + "  - filter: t > timestamp(a)\n",
         ["7:13: error: no such overload: string > timestamp, expected string > string [type]"],
     ),
+    "types of optionals": (
+        STEPS
+        + "  - cast: {a: int, m.a: int}\n  - filter: this.?m.a.orValue(1) == 1 && this.?l[0].hasValue() && m[?'a'].hasValue()\n"
+        + "  - filter: this.?a > 1 || a.orValue(1) == 1\n",
+        [
+            "7:13: error: no such overload: optional > int, expected int or uint or double > int [type]",
+            "7:30: error: no such overload: orValue(int, int), expected orValue(optional, int) [type]",
+        ],
+    ),
     "types of a schema": (
         STEPS
         + "  - validate: {schema: {type: object, required: [id], additionalProperties: false, properties: {id: {type: string},"
