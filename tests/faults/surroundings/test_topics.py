@@ -1,0 +1,101 @@
+"""Topics that are missing: the worker's own at the start, and each kind while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.surroundings.trouble import delete_topic, ending, text
+from tests.support.broker import create_topics
+from tests.support.pipelines import Scene, await_true, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LONG = pytest.mark.long
+
+QUICKLY = {
+    "RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "1000",
+    "RECKON_KAFKA_TOPIC_METADATA_PROPAGATION_MAX_MS": "1500",
+}
+"""librdkafka believes that a topic is gone after 1.5 s instead of 30."""
+
+
+@pytest.fixture
+def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
+    with Scene(bootstrap, tmp_path, partitions=1, sinks=1, records=50) as scene:
+        yield scene
+
+
+def test_the_workers_own_topics_are_created(scene: Scene) -> None:
+    """Dead letters with as many partitions as the source, and receipts."""
+    own = [scene.dead_letters, scene.receipts]
+    for topic in own:
+        delete_topic(scene.bootstrap, topic)
+    await_true(lambda: not {*own} & set(scene.reader._admin.list_topics(timeout=10).topics), "both are gone")
+    scene.produce(200)
+    worker = scene.drain()
+    assert [(topic, 1) for topic in own] == [(e["topic"], e["partitions"]) for e in events(worker, "created")]
+    assert scene.problems() == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["sink", pytest.param("receipts", marks=LONG), pytest.param("dead_letters", marks=LONG)]
+)
+def test_a_topic_that_is_deleted_while_the_worker_runs(scene: Scene, kind: str) -> None:
+    """It tries again and again; nothing is committed, and no good record goes to the dead letters. When the
+    topic is there again it goes on by itself."""
+    topic, partitions = {
+        "sink": (scene.sink, 1),
+        "receipts": (scene.receipts, 1),
+        "dead_letters": (scene.dead_letters, 2),
+    }[kind]
+    worker = scene.worker(env=QUICKLY)
+    worker.wait_for_log("assigned")
+    delete_topic(scene.bootstrap, topic)
+    scene.produce(200)
+    await_true(lambda: len(events(worker, "aborting")) >= 4, "it tries again and again")
+    assert worker.alive
+    assert len(text(worker).splitlines()) < 100
+    if kind != "dead_letters":  # without them the batches before the first bad record go through
+        assert scene.committed() == {}
+
+    create_topics(scene.bootstrap, {topic: partitions})
+    scene.await_committed(200)
+    worker.terminate()
+    assert worker.wait() == 0
+    assert scene.problems() == []
+
+
+@LONG
+def test_a_source_that_is_deleted_and_made_anew(scene: Scene) -> None:
+    """The worker says that it is not available, waits, and reads the new one from its beginning: with the topic Kafka deleted the group's
+    offsets, too."""
+    worker = scene.worker(env=QUICKLY)
+    worker.wait_for_log("assigned")
+    delete_topic(scene.bootstrap, scene.source)
+    await_true(lambda: f"Subscribed topic not available: {scene.source}" in text(worker), "it is missed")
+    create_topics(scene.bootstrap, {scene.source: 1})
+    scene.produce(200)
+    scene.await_committed(200)
+    worker.terminate()
+    assert worker.wait() == 0
+    assert scene.problems() == []
+
+
+@LONG
+def test_a_source_that_is_missing_at_the_start_and_made_then(scene: Scene) -> None:
+    """Exit code 2; started again it works."""
+    delete_topic(scene.bootstrap, scene.source)
+    await_true(lambda: scene.source not in scene.reader._admin.list_topics(timeout=10).topics, "it is gone")
+    code, message = ending(scene.worker())
+    assert (code, message) == (
+        2,
+        f"source topic {scene.source} does not exist on {scene.bootstrap}: create it first",
+    )
+    create_topics(scene.bootstrap, {scene.source: 1})
+    scene.produce(200)
+    scene.drain()
+    assert scene.problems() == []
