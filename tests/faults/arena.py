@@ -47,9 +47,9 @@ class Arena:
             self._behind = [undo.enter_context(contextlib.closing(Port())) for _ in range(NODES)]
             self.proxies = [undo.enter_context(Proxy(port.number)) for port in self._behind]
             undo.enter_context(self._cluster)
-            self._admin = admin_client(self.bootstrap)
-            # The client must be gone before its brokers are (librdkafka #4519).
-            undo.callback(lambda: delattr(self, "_admin"))
+            # One for each node: a client keeps to the connection that it has, and asks nobody else while that node is paused.
+            self._admins = [admin_client(node.address) for node in self.nodes]
+            undo.callback(self._admins.clear)  # before the brokers are gone (librdkafka #4519)
             self._resources = undo.pop_all()
         return self
 
@@ -164,15 +164,15 @@ class Arena:
         )
 
     def _metadata(self, topic: str | None = None, timeout_s: float = 20.0) -> ClusterMetadata:
-        """Asked again until a broker answers: the request may go to one that is paused or just gone."""
+        """Of the node that answered last, or else of the next one that does."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                return self._admin.list_topics(*([topic] if topic else []), timeout=_REQUEST_S)
+                return self._admins[0].list_topics(*([topic] if topic else []), timeout=_REQUEST_S)
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(_POLL_S)
+                self._admins.append(self._admins.pop(0))
 
 
 def coordinating_partition(name: str, partitions: int) -> int:
