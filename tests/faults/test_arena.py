@@ -63,6 +63,18 @@ def test_records_pass_the_proxy_of_their_leader(arena: Arena) -> None:
 
 
 @needs_arena
+def test_metadata_are_told_whoever_is_paused(arena: Arena) -> None:
+    """Also when it is the node that was asked before: a client of its own would ask none but that one for a minute."""
+    for node in arena.nodes:
+        node.pause()
+        try:
+            assert arena.registered() <= {1, 2, 3}
+        finally:
+            node.resume()
+    arena.heal()
+
+
+@needs_arena
 def test_coordinators_are_those_that_kafka_names(arena: Arena) -> None:
     """For groups of negative hash on every partition, and a transactional id, Kafka's own tools name the coordinators that we compute."""
     names = {coordinating_partition(name, 4): name for name in (f"coordinated-{n}" for n in range(10))}
