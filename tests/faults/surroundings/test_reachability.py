@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devkit.ports import HOST
-from tests.faults.surroundings.trouble import ending, text
+from tests.faults.surroundings.trouble import NO_REBOOTSTRAP, ending, text
 from tests.support.pipelines import Scene, await_true, events, last_offsets
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_a_broker_that_comes_late(secured: SecuredCluster, scene: Scene) -> None
 @pytest.mark.long
 def test_a_broker_that_goes_and_comes_back(secured: SecuredCluster, scene: Scene) -> None:
     """Killed under load and away for as long as any timeout of the worker's: it waits, says so, and goes on by itself."""
-    worker = scene.worker()
+    worker = scene.worker(env=NO_REBOOTSTRAP)
     scene.produce(300)
     scene.await_committed(300)
     scene.produce(500)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devkit.admin import admin_client, registered_brokers
 from tests.faults.surroundings.trouble import text, too_few_replicas
 from tests.support.pipelines import Scene, await_true, events
 
@@ -24,9 +25,11 @@ TRANSACTIONS, OFFSETS = "__transaction_state", "__consumer_offsets"
 
 @contextlib.contextmanager
 def one_dead(cluster: Cluster) -> Iterator[None]:
-    """Topics that ask for two copies in sync, as all do by default here, still work."""
+    """Topics that ask for two copies in sync, as all do by default here, still work; no leader is on the dead node any more."""
     cluster.nodes[2].kill()
     try:
+        admin = admin_client(cluster.nodes[0].address)
+        await_true(lambda: registered_brokers(admin) == {1, 2}, "the dead node is given up")
         yield
     finally:
         cluster.nodes[2].start()

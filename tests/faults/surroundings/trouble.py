@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 ANSWER_S = 20.0
 
+NO_REBOOTSTRAP = {"RECKON_PRODUCER_METADATA_RECOVERY_STRATEGY": "none"}
+"""With librdkafka 2.16's default, `rebootstrap`, a transactional producer whose brokers were all away at once never finds its coordinator
+again ("No brokers available for Transactions"): send_offsets_to_transaction hangs until the watchdog ends the worker."""
+
 
 def set_topic(bootstrap: str, topic: str, **settings: str) -> None:
     """Settings of a topic, underscores for dots; an empty value takes the setting away."""
