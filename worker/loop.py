@@ -273,14 +273,14 @@ class TransactionalLoop:
         _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
 
     def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
-        """Ask the broker whether a commit took place; the fresh producer's init has ended the transaction by then (E3, E4, E6)."""
+        """Ask the broker whether a commit took place (E3, E4, E6).
+
+        By then the fresh producer's init has ended the transaction, or whoever fenced us has; markers under way are waited for (KIP-447).
+        """
         _log.warning("outcome of the commit unknown", reason=str(unknown))
         cause = unknown.cause
-        self._recreate(
-            cause
-            if cause.outcome is not Outcome.ABORT
-            else TransactionError(Outcome.RECREATE, cause.operation, cause.error)
-        )
+        outcome = Outcome.RECREATE if cause.outcome is Outcome.ABORT else cause.outcome
+        self._replace(TransactionError(outcome, cause.operation, cause.error))
         ranges = self._offsets.ranges()
         found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
         took_place = bool(ranges) and all(found.get(partition, -1) >= end for partition, (_, end) in ranges.items())

@@ -37,6 +37,9 @@ IDLE_WAIT_S = 0.2
 GATHER_WAIT_S = 0.005
 """How long to wait for the next fetch when the broker has more than the local queue."""
 
+SPACING_S = 0.02
+"""Between two batches in a row: a trickle would make a transaction of every few records, which meets the markers of the one before."""
+
 _log = structlog.get_logger("reckon.source")
 
 
@@ -63,6 +66,7 @@ class Source:
         """Of the topics that we have partitions of, as far as the broker tells."""
         self._ids_of = ids_of
         self._closing = False
+        self._handed_over = float("-inf")
         self._new_topics: dict[Partition, int] = {}
         self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
 
@@ -89,18 +93,21 @@ class Source:
         batch = self._batch = Batch()
         self._take(self._consume(1, IDLE_WAIT_S))
         deadline = time.monotonic() + limits.interval_ms / 1000
+        spaced = min(deadline, self._handed_over + SPACING_S)
         while batch and batch.records < records and batch.bytes < limits.bytes:
             # As many as fit by the average so far, so that a batch of large records does not overshoot its bytes by a whole chunk.
             fit = (limits.bytes - batch.bytes) // (batch.bytes // batch.records + 1) + 1
             messages = self._consume(min(CHUNK, records - batch.records, fit), 0)
             if not messages:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._more_is_waiting():
+                left = deadline - (now := time.monotonic())
+                if left <= 0 or (now >= spaced and not self._more_is_waiting()):
                     break
                 messages = self._consume(1, min(left, GATHER_WAIT_S))
             self._take(messages)
             if time.monotonic() >= deadline:
                 break
+        if batch:
+            self._handed_over = time.monotonic()
         return batch
 
     def pass_markers(self) -> None:

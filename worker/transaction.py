@@ -48,6 +48,7 @@ UNSURE_S = 30.0 + SLOW_END_S
 LOG_INFO = 6
 """The level (syslog's) at which librdkafka logs broken connections."""
 
+QUICK_FLUSH_S = 0.1
 RETRY_PAUSE_S = 0.1
 SETTLE_S = 5.0
 
@@ -151,8 +152,12 @@ class TransactionalProducer:
     def commit(self, offsets: Sequence[TopicPartition], group_metadata: object) -> None:
         """Send the source offsets and commit. Raises CommitUnknownError when EndTxn may have been sent and its outcome is not known.
 
-        The offsets go before the flush, so that their round trip runs beside the last records'.
+        Where a flush is quick, the offsets go after it: by then the broker has let the partitions in, which it puts off while it writes the
+        markers of the transaction before (CONCURRENT_TRANSACTIONS). librdkafka asks again for them after 20 ms, but for the offsets after
+        retry.backoff.ms. Not later, as a transaction that has failed already says so when it is given the offsets.
         """
+        if len(self.producer):
+            self._serve("flush", lambda: self.producer.flush(QUICK_FLUSH_S))
         try:
             send = self.producer.send_offsets_to_transaction
             self._call("send_offsets_to_transaction", lambda: send(list(offsets), group_metadata, -1))
@@ -173,9 +178,8 @@ class TransactionalProducer:
         try:
             calls = self._call("abort_transaction", lambda: self.producer.abort_transaction(-1))
         except TransactionError as error:
-            if error.outcome is Outcome.ABORT:
-                raise TransactionError(Outcome.RECREATE, error.operation, error.error) from error
-            raise
+            outcome = Outcome.RECREATE if error.outcome is Outcome.ABORT else error.outcome
+            raise TransactionError(outcome, error.operation, error.error) from error
         self._ended(started, calls)
         self._settle()
         self._failed = []

@@ -210,15 +210,33 @@ def test_e1_e2_whatever_fails_every_record_comes_out_once_and_in_order(world: Wo
     [
         (
             "abortable",
-            ["begin_transaction", "flush", "flush", "abort_transaction", "flush", "seek", "begin_transaction"],
+            ["begin_transaction", "flush", "flush", "flush", "abort_transaction", "flush", "seek", "begin_transaction"],
         ),
         (
             "fatal",
-            ["begin_transaction", "purge", "flush", "Producer", "init_transactions", "seek", "begin_transaction"],
+            [
+                "begin_transaction",
+                "flush",
+                "purge",
+                "flush",
+                "Producer",
+                "init_transactions",
+                "seek",
+                "begin_transaction",
+            ],
         ),
         (
             "fenced",
-            ["begin_transaction", "seek", "purge", "flush", "Producer", "init_transactions", "begin_transaction"],
+            [
+                "begin_transaction",
+                "flush",
+                "seek",
+                "purge",
+                "flush",
+                "Producer",
+                "init_transactions",
+                "begin_transaction",
+            ],
         ),
     ],
 )

@@ -11,7 +11,14 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error
 from worker.errors import BrokerUnreachableError, Outcome, TransactionError, UndeliverableError
-from worker.transaction import QUICK_END_S, SLOW_END_S, UNSURE_S, CommitUnknownError, TransactionalProducer
+from worker.transaction import (
+    QUICK_END_S,
+    QUICK_FLUSH_S,
+    SLOW_END_S,
+    UNSURE_S,
+    CommitUnknownError,
+    TransactionalProducer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +93,7 @@ def test_t6_open_fences_the_predecessor_with_the_same_id_each_time(cluster: Fake
 
 
 def test_a_transaction_in_order(cluster: FakeCluster) -> None:
-    """Records, then offsets, then everything is delivered, then the commit; only then are outputs and offsets visible."""
+    """Records, which are delivered if that is quick, then offsets, then the commit; only then are outputs and offsets visible."""
     producer = opened(cluster)
 
     refused = producer.produce([record(b"1"), record(b"2")])
@@ -97,13 +104,26 @@ def test_a_transaction_in_order(cluster: FakeCluster) -> None:
         ("produce", "out", b"1"),
         ("produce", "out", b"2"),
         ("poll", 0),
+        ("flush", QUICK_FLUSH_S),
         ("send_offsets_to_transaction", {("in", 0): 7}, METADATA, -1),
-        ("flush", 1.0),
         ("commit_transaction", -1),
         ("poll", 0),
     ]
     assert cluster.visible == {"out": [(b"1", b"k", 5, None), (b"2", b"k", 5, None)]}
     assert cluster.offsets == {("in", 0): 7}
+
+
+def test_a_slow_delivery_is_awaited_after_the_offsets(cluster: FakeCluster) -> None:
+    """A transaction that failed would keep its records back: the offsets are refused then, and nothing waits for a delivery timeout."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    queue(cluster).stuck = 2
+    cluster.calls.clear()
+
+    producer.commit(OFFSETS, METADATA)
+
+    assert cluster.names("poll") == ["flush", "send_offsets_to_transaction", "flush", "flush", "commit_transaction"]
+    assert cluster.calls[0] == ("flush", QUICK_FLUSH_S)
 
 
 RUNS: dict[str, Callable[[TransactionalProducer], object]] = {
