@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Literal, cast
 
 import pytest
@@ -10,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 from tests.unit.worker.fakes import FakeCluster, FakeConsumer, event, failure, message, metadata_bytes, settings
 from worker.errors import FencedByTwinError, WorkerError
 from worker.offsets import Offsets, Partition
-from worker.source import NotAMemberError, Source, parse_group_metadata
+from worker.source import SPACING_S, NotAMemberError, Source, parse_group_metadata
 
 A: Partition = ("in", 0)
 B: Partition = ("in", 1)
@@ -328,3 +329,28 @@ def test_partitions_that_come_while_it_closes_are_not_looked_up(cluster: FakeClu
 
     assert cluster.names() == ["incremental_assign"]
     assert world.offsets.owned == frozenset()
+
+
+@pytest.mark.parametrize(("pause_s", "expected"), [(SPACING_S / 2, [1, 2]), (SPACING_S, [1])], ids=["trickle", "pause"])
+def test_batches_in_a_row_are_spaced(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, pause_s: float, expected: list[int]
+) -> None:
+    """A record that follows a batch closely waits for its neighbours; one that comes after a pause is handed over at once."""
+    now = [1000.0]
+    monkeypatch.setattr("worker.source.time", SimpleNamespace(monotonic=lambda: now[0]))
+    world = World(cluster)
+    cluster.log[A] = [message(0)]
+    world.source.collect()
+    now[0] += pause_s
+    cluster.log[A].append(message(1))
+
+    def neighbour() -> None:
+        cluster.log[A].append(message(2))
+        now[0] += SPACING_S
+
+    # The first record, whatever is there already, and then a wait.
+    cluster.failures["consume"].extend([None, None, neighbour])
+
+    batch = world.source.collect()
+
+    assert [m.offset() for m in batch.runs[A]] == expected
