@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.surroundings.secured import PASSWORD, credentials, guard, needed
-from tests.faults.surroundings.trouble import NO_REBOOTSTRAP, ending, text
+from tests.faults.surroundings.trouble import NO_REBOOTSTRAP, ending, goes_on, text
 from tests.support.pipelines import Scene, await_true, events
 
 if TYPE_CHECKING:
@@ -120,7 +120,5 @@ def test_a_password_changed_while_the_worker_runs(secured: SecuredCluster, scene
     assert sum(scene.committed().values()) == 300
 
     secured.set_password(user, PASSWORD)
-    scene.await_committed(400)
-    worker.terminate()
-    assert worker.wait() == 0
+    goes_on(scene, worker, 400, credentials(secured, user))
     assert scene.problems() == []

@@ -116,7 +116,7 @@ def test_a_right_that_is_taken_away_while_the_worker_runs(secured: SecuredCluste
         ),
     )
     assert len(text(worker).splitlines()) < 60
-    assert sum(scene.committed().values()) == 200
+    assert 200 <= sum(scene.committed().values()) < 300, "batches without a record for a dead letters topic go through"
 
     secured.allow(user, [every[right], every["describe transactional id"]])
     scene.drain(env=credentials(secured, user))

@@ -16,11 +16,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
 
 from devkit import jars, java
 from devkit.admin import admin_client
+from tests.support.pipelines import await_true, events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from devkit.workers import WorkerProcess
+    from tests.support.pipelines import Scene
 
 ANSWER_S = 20.0
 
@@ -98,3 +100,17 @@ def ending(worker: WorkerProcess, limit_s: float = 60.0) -> tuple[int, str]:
     lines = text(worker).splitlines()
     assert not [line for line in lines if line.startswith("Traceback")], worker.tail()
     return code, "\n".join(line for line in lines if not line.startswith(("{", "%")))
+
+
+def goes_on(scene: Scene, worker: WorkerProcess, records: int, env: Mapping[str, str] | None = None) -> None:
+    """Until so many records are committed: by the worker itself or, where the watchdog ended it because a call hung (exit code 1, and it says
+    which), by one that is started in its place.
+    """
+    await_true(lambda: sum(scene.committed().values()) >= records or not worker.alive, f"{records} committed", 100)
+    if worker.alive:
+        worker.terminate()
+        assert worker.wait(40) == 0
+    else:
+        assert worker.wait() == 1
+        assert events(worker, "a call to Kafka did not come back"), worker.tail()
+        scene.drain(env=env)
