@@ -39,6 +39,9 @@ PATIENCE_S = 60.0
 BEYOND_SESSION_S = 4.0
 """Longer than the session timeout and the transaction timeout of tests.support.pipelines.SHORT."""
 
+AWAKE_S = 5.0
+"""How long to look at a zombie that woke up, at least until it commits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -278,6 +281,8 @@ class _Slot:
             return False
         worker.resume()
         woke = time.time()
+        # What it does now is the point: it may not be killed before it has done it. Without a partition it will commit nothing.
+        self._await_commit(worker, time.monotonic() + AWAKE_S)
         proof = f"stood still (state T) for {woke - at:.1f} s"
         return self._took_place(Fault(plan.kind, plan.phase, self._id, at, proof, healed_at=woke), ended=False)
 

@@ -150,7 +150,34 @@ def position_ahead() -> None:
 
 
 def lost_ignored() -> None:
-    """It does not listen when its partitions are lost: what it had read of them it still delivers, beside their new owner (R2)."""
+    """It keeps its batch for the next try instead of reading it again, and does not listen when partitions are lost.
+
+    As a member anew it delivers what it had read of them, beside their new owner: brokers check member and generation, not who owns
+    what (R2, E10). Not listening would do no harm by itself, because a batch of ours never outlives a poll.
+    """
+    collect, transact = Source.collect, TransactionalLoop._transact
+    last, kept = Batch(), Batch()
+
+    def copy(to: Batch, batch: Batch) -> None:
+        to.runs = {partition: list(run) for partition, run in batch.runs.items()}
+        to.records, to.bytes = batch.records, batch.bytes
+
+    def again(self: Source, *, most: int | None = None) -> Batch:
+        if not kept:
+            return collect(self, most=most)
+        batch = self._batch = Batch()
+        copy(batch, kept)
+        copy(kept, Batch())
+        self._take(self._consume(1, 0.2))
+        return batch
+
+    def remember(self: TransactionalLoop, batch: Batch) -> None:
+        copy(last, batch)
+        transact(self, batch)
+
+    setattr(Source, "collect", again)  # noqa: B010
+    setattr(TransactionalLoop, "_transact", remember)  # noqa: B010
+    setattr(TransactionalLoop, "_rewind", lambda _: copy(kept, last))  # noqa: B010
     setattr(Source, "_on_lost", lambda *_: None)  # noqa: B010
 
 
