@@ -103,7 +103,7 @@ def ending(worker: WorkerProcess, limit_s: float = 60.0) -> tuple[int, str]:
 
 
 def goes_on(scene: Scene, worker: WorkerProcess, records: int, env: Mapping[str, str] | None = None) -> None:
-    """Until so many records are committed: by the worker itself or, where the watchdog ended it because a call hung (exit code 1, and it says
+    """Until so many records are committed: by the worker itself or, where the watchdog ended it because a call hung (exit code 1, it says
     which), by one that is started in its place.
     """
     await_true(lambda: sum(scene.committed().values()) >= records or not worker.alive, f"{records} committed", 100)
