@@ -245,11 +245,17 @@ class Judgement:
 
     @property
     def exit_code(self) -> ExitCode:
-        """A fault outweighs what could not be judged; "complete" needs neither, and nothing left unjudged."""
+        """A fault outweighs what could not be judged; "complete" needs neither, and nothing left unjudged.
+
+        A record with a bad verdict, or a finding that is shown, is a fault also where nobody has counted a finding for it.
+        """
+        wrong = {Verdict.MISSING, Verdict.DUPLICATE, Verdict.ALTERED, Verdict.ORPHAN}
+        if any(self.totals.get(verdict) for verdict in wrong) or any(f.kind.is_fault for f in self.findings):
+            return ExitCode.FINDINGS
         if any(kind.is_fault and count for kind, count in self.finding_counts.items()):
             return ExitCode.FINDINGS
         unjudged = {Verdict.UNKNOWN, Verdict.UNVERIFIABLE, Verdict.EXPIRED}
-        if any(self.finding_counts.values()) or any(self.totals.get(verdict) for verdict in unjudged):
+        if self.findings or any(self.finding_counts.values()) or any(self.totals.get(verdict) for verdict in unjudged):
             return ExitCode.CANNOT_JUDGE
         return ExitCode.COMPLETE
 

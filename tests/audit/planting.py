@@ -344,13 +344,19 @@ def misrouted(world: World) -> Reveal:
     return lambda: [_at(Kind.MISROUTED, planned, fate.place)]
 
 
-@_kind(_RECORDS)
-def reordered(world: World) -> Reveal:
-    """Two outputs of one source partition in one output partition change places; the earlier one is found behind the later one."""
+def _neighbours(world: World) -> tuple[Fate, Fate]:
+    """Two records of one receipt range, in order, with one output each, in the same partition; both are taken."""
     first = world.pick(lambda f: _one_output(f) and _kin(f, behind=True, same_partition=True) is not None)
     second = _kin(first, behind=True, same_partition=True)
     assert second is not None
     world.take(second)
+    return first, second
+
+
+@_kind(_RECORDS)
+def reordered(world: World) -> Reveal:
+    """Two outputs of one source partition in one output partition change places; the earlier one is found behind the later one."""
+    first, second = _neighbours(world)
     messages, (one, two) = first.part.messages, (first.outputs[0], second.outputs[0])
     # Moved, not swapped: everything else keeps its order, whatever lies between the two.
     messages.remove(one)
@@ -361,10 +367,7 @@ def reordered(world: World) -> Reveal:
 @_kind(_RECORDS)
 def reordered_across(world: World) -> Reveal:
     """Written by a later transaction than its successor; the receipt names the right one."""
-    first = world.pick(lambda f: _one_output(f) and _kin(f, behind=True, same_partition=True) is not None)
-    second = _kin(first, behind=True, same_partition=True)
-    assert second is not None
-    world.take(second)
+    first, _ = _neighbours(world)
     planned = first.outputs[0]
     first.part.messages.remove(planned)
     _later(world, first.part, planned)
