@@ -38,7 +38,7 @@ def test_a_dead_letter_that_is_too_large_for_its_topic(bootstrap: str, tmp_path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["producer_byte_rate", "consumer_byte_rate"])
+@pytest.mark.parametrize("kind", ["producer_byte_rate"])
 def test_quotas_make_it_slow_and_nothing_else(bootstrap: str, tmp_path: Path, kind: str) -> None:
     """Held to 15 kB/s, 360 kB take more than ten seconds; no transaction is aborted."""
     with Scene(bootstrap, tmp_path, partitions=1, sinks=1, records=20) as scene:
