@@ -121,6 +121,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
         feed = stack.enter_context(Feed(lines[0], transactions=not planned.outside))
         crew = stack.enter_context(Crew(lines, planned.plans, watch.committed, env=env, seed=planned.seed))
         try:
+            assert watch.all_move_on_s(lines[-1], result.began, SETTLE_S), "nothing was ever committed"
             for name in planned.outside:
                 outside = OUTSIDE[name](arena, crew, lines[0], dice)
                 for fault in outside:

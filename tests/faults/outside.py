@@ -55,8 +55,8 @@ def _pause(seconds: float) -> Callable[[Arena, Target], Fault]:
     return lambda arena, target: brokers.pause_node(arena, target, seconds)
 
 
-def _hijack(arena: Arena, _crew: Crew, line: Line, dice: Random) -> list[Fault]:
-    return [brokers.hijack(arena.bootstrap, f"{line.name}-w{dice.randrange(line.workload.instances)}")]
+def _hijack(arena: Arena, crew: Crew, line: Line, dice: Random) -> list[Fault]:
+    return [brokers.hijack(arena.bootstrap, dice.choice(crew.at_work(line)))]
 
 
 def _partitions(arena: Arena, _crew: Crew, line: Line, _dice: Random) -> list[Fault]:

@@ -133,6 +133,10 @@ class Crew:
             timeout_s,
         )
 
+    def at_work(self, line: Line) -> list[str]:
+        """Transactional ids of the instances that have committed something."""
+        return [slot.id for slot in self._slots if slot.line is line and self._committed(slot.id)]
+
     def storm(self, line: Line, most: int = 6, least: int = 2) -> list[Fault]:
         """Workers join one after the other until there are ``most``, and leave until there are ``least``. Each change is a fault."""
         extra: list[WorkerProcess] = []
@@ -166,14 +170,14 @@ class _Slot:
     """One instance. All of it runs in its thread."""
 
     def __init__(self, crew: Crew, line: Line, instance: str) -> None:
-        self._crew, self._line, self._instance = crew, line, instance
-        self._id = f"{line.name}-{instance}"
+        self._crew, self.line, self._instance = crew, line, instance
+        self.id = f"{line.name}-{instance}"
         self.worker: WorkerProcess | None = None
         self.busy = False
         self._lives = 0
         self._ended: Fault | None = None
         """The fault that ended the last life, until the next one begins."""
-        self.thread = threading.Thread(target=self._run, name=self._id, daemon=True)
+        self.thread = threading.Thread(target=self._run, name=self.id, daemon=True)
 
     def _run(self) -> None:
         try:
@@ -189,7 +193,7 @@ class _Slot:
                     self._carry_out(plan)
         except Exception as error:  # noqa: BLE001 - told by the thread that waits
             tail = self.worker.tail(60) if self.worker else ""
-            self._crew.problems.append(f"{self._id}: {error!r}\n{tail}")
+            self._crew.problems.append(f"{self.id}: {error!r}\n{tail}")
         finally:
             self.busy = False
 
@@ -198,11 +202,11 @@ class _Slot:
         seed = str(self._crew._seed * 1000 + self._lives)
         if self._ended is not None:
             self._ended.healed_at, self._ended = time.time(), None
-        self.worker = self._line.worker(
+        self.worker = self.line.worker(
             self._instance,
-            faults={**self._line.workload.faults, "FAULT_SEED": seed, **env},
+            faults={**self.line.workload.faults, "FAULT_SEED": seed, **env},
             short=False,
-            env={"RECKON_BOOTSTRAP_SERVERS": self._line.proxied, **self._crew.env},
+            env={"RECKON_BOOTSTRAP_SERVERS": self.line.proxied, **self._crew.env},
         )
         return self.worker
 
@@ -215,7 +219,7 @@ class _Slot:
     def _surprise(self, worker: WorkerProcess) -> None:
         code = worker.wait()
         last = (worker.tail(1).splitlines() or [""])[-1][:300]
-        self._crew.surprises.append(f"{self._id} ended by itself with {code}: {last}")
+        self._crew.surprises.append(f"{self.id} ended by itself with {code}: {last}")
 
     def _carry_out(self, plan: Plan) -> None:
         """One life, or one more thing in a life, until its fault is proven."""
@@ -241,8 +245,8 @@ class _Slot:
 
     def _await_commit(self, worker: WorkerProcess, deadline: float, more: int = 1) -> bool:
         """Until this instance has committed so many more; False where the worker ended or time is up."""
-        before = self._crew._committed(self._id)
-        while self._crew._committed(self._id) < before + more:
+        before = self._crew._committed(self.id)
+        while self._crew._committed(self.id) < before + more:
             if not worker.alive or time.monotonic() > deadline:
                 return False
             time.sleep(0.02)
@@ -260,7 +264,7 @@ class _Slot:
         if code != -signal.SIGKILL or told[-1:] != [f"kill at {plan.phase}"]:
             return False
         proof = f"its last word: {told[-1]}; ended by signal {-code}"
-        return self._took_place(Fault(plan.kind, plan.phase, self._id, time.time(), proof), ended=True)
+        return self._took_place(Fault(plan.kind, plan.phase, self.id, time.time(), proof), ended=True)
 
     def _kill_now(self, worker: WorkerProcess) -> bool:
         at = time.time()
@@ -268,7 +272,7 @@ class _Slot:
         code = worker.wait()
         if code != -signal.SIGKILL:
             return False
-        fault = Fault("worker kill", "at random", self._id, at, f"ended by signal {-code}")
+        fault = Fault("worker kill", "at random", self.id, at, f"ended by signal {-code}")
         return self._took_place(fault, ended=True)
 
     def _zombie(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
@@ -284,7 +288,7 @@ class _Slot:
         # What it does now is the point: it may not be killed before it has done it. Without a partition it will commit nothing.
         self._await_commit(worker, time.monotonic() + AWAKE_S)
         proof = f"stood still (state T) for {woke - at:.1f} s"
-        return self._took_place(Fault(plan.kind, plan.phase, self._id, at, proof, healed_at=woke), ended=False)
+        return self._took_place(Fault(plan.kind, plan.phase, self.id, at, proof, healed_at=woke), ended=False)
 
     def _twin(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         """While it stands still its successor starts and works. When it wakes up, one of the two must find itself fenced and end."""
@@ -297,16 +301,16 @@ class _Slot:
         worker.resume()
         if not _until(lambda: not (worker.alive and heir.alive), min(deadline, time.monotonic() + 30)):
             worker.kill()
-            raise NotProvenError(f"two workers as {self._id} live on side by side\n{worker.tail(40)}\n{heir.tail(40)}")
+            raise NotProvenError(f"two workers as {self.id} live on side by side\n{worker.tail(40)}\n{heir.tail(40)}")
         loser = heir if worker.alive else worker
         code = loser.wait()
         worker.kill()
         if code != ExitCode.FENCED.value:
             raise NotProvenError(
-                f"a twin of {self._id} ended with {code}, not {ExitCode.FENCED.value}\n{loser.tail(40)}"
+                f"a twin of {self.id} ended with {code}, not {ExitCode.FENCED.value}\n{loser.tail(40)}"
             )
         proof = f"the {'heir' if loser is heir else 'zombie'} ended with exit code {code}"
-        return self._took_place(Fault(plan.kind, plan.phase, self._id, at, proof, healed_at=woke), ended=False)
+        return self._took_place(Fault(plan.kind, plan.phase, self.id, at, proof, healed_at=woke), ended=False)
 
     def _terminate(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         if not self._await_commit(worker, deadline):
@@ -316,7 +320,7 @@ class _Slot:
         worker.terminate()
         if not _until(lambda: not worker.alive, deadline) or worker.wait() != 0:
             return False
-        fault = Fault(plan.kind, plan.phase, self._id, at, f"exit code 0 after {time.time() - at:.2f} s")
+        fault = Fault(plan.kind, plan.phase, self.id, at, f"exit code 0 after {time.time() - at:.2f} s")
         return self._took_place(fault, ended=True)
 
     def _stand_still(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
@@ -334,7 +338,7 @@ class _Slot:
             self.worker.terminate()
             code = self.worker.wait(40)
             if code != 0:
-                self._crew.surprises.append(f"{self._id} ended with {code} at SIGTERM")
+                self._crew.surprises.append(f"{self.id} ended with {code} at SIGTERM")
 
 
 def _until(condition: Callable[[], bool], deadline: float) -> bool:
