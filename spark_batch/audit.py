@@ -24,7 +24,7 @@ from spark_batch import arguments, state
 from spark_batch.context import Context
 from spark_batch.cut import moved_starts, take_cut, topics_of
 from spark_batch.errors import AuditError, BadArgumentsError, CannotJudgeError
-from spark_batch.model import Depth, ExitCode, Range
+from spark_batch.model import Depth, ExitCode
 from spark_batch.progress import Progress
 from spark_batch.scope import scope_of
 from spark_batch.security import client_settings, java_options
@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None, program: str = "audit.py") -> int:
     """Run one audit; the exit code. What is wrong goes to stderr, one line of JSON to stdout."""
     try:
         args = arguments.parse(sys.argv[1:] if argv is None else argv, program)
-        loaded = _loaded(args.pipeline)
+        loaded = loaded_of(args.pipeline)
         options = java_options(client_settings(loaded.spec))
-        before = _state(args, loaded)
+        before = state_of(args, loaded)
         with Progress() as progress:
-            line = _Audit(args, loaded, options, before, progress).run()
+            line = Audit(args, loaded, options, before, progress).run()
     except AuditError as problem:
         line = _failed(problem.exit_code, str(problem))
     except Exception as error:  # noqa: BLE001 - the interpreter's own code for an exception is 1: it would mean findings
@@ -73,14 +73,15 @@ def _failed(code: ExitCode, problem: str) -> dict[str, Any]:
     return {"exit_code": code.value, "verdict": code.name.lower().replace("_", " "), "error": problem}
 
 
-def _loaded(path: Path) -> LoadedPipeline:
+def loaded_of(path: Path) -> LoadedPipeline:
+    """The pipeline file; BadArgumentsError says what is wrong with it."""
     try:
         return load_pipeline(path)
     except PipelineError as problem:
         raise BadArgumentsError(str(problem)) from problem
 
 
-def _state(args: Arguments, loaded: LoadedPipeline) -> State | None:
+def state_of(args: Arguments, loaded: LoadedPipeline) -> State | None:
     """Where the last audit got to, if this one is to go on from there."""
     if args.state is None or args.from_beginning or args.since_ms is not None:
         return None
@@ -91,7 +92,7 @@ def _state(args: Arguments, loaded: LoadedPipeline) -> State | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Audit:
+class Audit:
     """One audit whose arguments are good."""
 
     args: Arguments
@@ -112,23 +113,25 @@ class _Audit:
         self.progress.watch(spark.sparkContext)
         out = self.args.out or Path(f"audit-{self.loaded.spec.name}")
         with KafkaAdmin(spark, self.options) as admin, tempfile.TemporaryDirectory(prefix="reckon-audit-") as work_dir:
-            context, judged = self._judged(spark, admin, Path(work_dir))
+            context, judged = self.judged(spark, admin, Path(work_dir))
             judgement = replace(judged.judgement, took_s=time.monotonic() - began)
             self.progress.tell("writing the report")
             paths = write_report(judgement, out, judged.findings, bootstrap=self.options["bootstrap.servers"])
         # While transactions are open, what was not judged is to be looked at again.
         if self.args.state is not None and not context.cut.open_transactions:
-            state.save(self.args.state, self._next_state(context, judged))
+            state.save(self.args.state, self.next_state(context, judged))
         if self.args.json:
             return dict(json.loads(paths.json.read_bytes()))
         return _line(judgement, paths)
 
-    def _judged(self, spark: SparkSession, admin: KafkaAdmin, work_dir: Path) -> tuple[Context, Judged]:
+    def judged(self, spark: SparkSession, admin: KafkaAdmin, work_dir: Path) -> tuple[Context, Judged]:
         """Judge, and once more with a new cut where retention took away what was being read: that is no loss (A8)."""
+        from spark_batch.judge import judge  # noqa: PLC0415 - pyspark: --help does without
+
         for _ in range(_ATTEMPTS):
             context = self._context(spark, admin, work_dir)
             try:
-                judged = _judge(context)
+                judged = judge(context)
             except Exception:
                 if not _vanished(admin, context):
                     raise
@@ -165,7 +168,7 @@ class _Audit:
             tell=self.progress.tell,
         )
 
-    def _next_state(self, context: Context, judged: Judged) -> state.State:
+    def next_state(self, context: Context, judged: Judged) -> state.State:
         """Sequences of workers that wrote nothing since the last audit are kept: they may go on."""
         before = context.previous or {}
         sequences = {
@@ -183,29 +186,6 @@ class _Audit:
             sequences=sequences,
             outputs_end={partition: span.end for partition, span in context.cut.outputs.items()},
         )
-
-
-def _judge(context: Context) -> Judged:
-    """The judgement, with latency and disorder where records are looked at."""
-    from spark_batch.judge import judge  # noqa: PLC0415 - pyspark: --help does without
-    from spark_batch.latency import measure  # noqa: PLC0415
-    from spark_batch.receipts import receipt_entries  # noqa: PLC0415
-    from spark_batch.topics import read_topic  # noqa: PLC0415
-
-    judged = judge(context)
-    if context.depth is Depth.OFFSETS:
-        return judged
-    context.tell("measuring latency")
-    starts, aside = context.cut.source_start, context.recreated
-    ranges = {
-        partition: Range(max(span.start, starts[partition]), span.end)
-        for partition, span in judged.judgement.audited.items()
-        if partition not in context.unknown and partition[0] not in aside and span.end > starts[partition]
-    }
-    latency, disorder = measure(
-        lambda part: read_topic(context.spark, context.kafka, part), ranges, receipt_entries(context)
-    )
-    return replace(judged, judgement=replace(judged.judgement, latency=latency, disorder=disorder))
 
 
 def _vanished(admin: KafkaAdmin, context: Context) -> bool:

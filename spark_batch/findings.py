@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.model import FINDINGS_SHOWN, Finding, Kind
 from spark_batch.plan import DEAD_LETTERS
-from spark_batch.scan import What
+from spark_batch.scanned import What
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

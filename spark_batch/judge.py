@@ -1,12 +1,15 @@
 """All judges in order, and what they say put together: `judge(context)`.
 
 receipts -> tiles -> (depth offsets ends here) -> one scan into bitmaps -> verdicts, and ranges to drill -> their content -> order, ledger
+
+What the ledger counts is read beside all that, in a thread of its own.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -15,24 +18,29 @@ from spark_batch import findings as tables
 from spark_batch.content import both_sides, judge_content
 from spark_batch.context import Judged
 from spark_batch.figures import mismatches
-from spark_batch.ledger import Tallies, balances, foreign_notes, ledger, next_outputs_from, tallies
+from spark_batch.latency import percentiles, sample_of
+from spark_batch.ledger import Tallies, balances, count_held, foreign_notes, ledger, next_outputs_from, tallies
 from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
 from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
 from spark_batch.planning import make_plan, unsure
-from spark_batch.receipts import expired_until_ms, receipt_entries, sequences, tiles
+from spark_batch.receipts import expired_until_ms, receipt_entries, tiles
 from spark_batch.records import CLAIMED, COUNTED, judge_offsets, judge_records, scan
-from spark_batch.scan import What
+from spark_batch.scanned import What
+from spark_batch.sequences import sequences
 from spark_batch.sides import Ranges
 from spark_batch.tiling import width
 from spark_batch.work import Kept, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
 
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
+    from spark_batch.ledger import Held
+    from spark_batch.model import Disorder, LatencyRow
     from spark_batch.plan import Plan
     from spark_batch.planning import Aside
 
@@ -40,17 +48,19 @@ if TYPE_CHECKING:
 def judge(context: Context) -> Judged:
     """Everything that can be said at the context's depth. Spark's own errors pass through."""
     kept = Kept()
-    try:
-        judged = _judge(context, kept)
-    except BaseException:
-        kept.let_go()
-        raise
+    with ThreadPoolExecutor(1) as beside:
+        held = None if context.depth is Depth.OFFSETS else beside.submit(count_held, context)
+        try:
+            judged = _judge(context, kept, held)
+        except BaseException:
+            kept.let_go()
+            raise
     if judged.findings is None:  # else they are still to be written from the cache
         kept.let_go()
     return judged
 
 
-def _judge(context: Context, kept: Kept) -> Judged:
+def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
     started = time.monotonic()
     context.tell("reading receipts")
     entries = kept.keep(receipt_entries(context))
@@ -60,19 +70,17 @@ def _judge(context: Context, kept: Kept) -> Judged:
     plan, aside = work.planned.plan, work.planned.aside
     tiled = _without(aside, tiled)
     receipts = _judge_receipts(context, entries, tiled, work)
-    counted: Tallies = {}
-    totals: list[list[int]] = []
+    topics = _Topics()
     if work.depth is Depth.OFFSETS:
         for row in judge_offsets(plan, tiled).collect():
             for verdict, records in zip(CLAIMED, row["figures"], strict=True):
                 work.count(row["source"], row["start"], verdict, records)
     else:
-        counted, totals = _judge_topics(context, entries, tiled, work, kept)
+        topics = _judge_topics(context, entries, tiled, work, kept)
     context.tell("putting findings together")
     findings, finding_counts, table = _all_findings(context, work, kept)
     context.tell("balancing the ledger")
-    deep = work.depth is not Depth.OFFSETS
-    rows = ledger(context, plan, counted, receipts.flying) if deep else ()
+    rows = () if held is None else ledger(context, plan, topics.counted, held.result(), receipts.flying)
     audited = {
         partition: aside[partition][1] if partition in aside else Range(plan.begin[number], plan.committed[number])
         for number, partition in enumerate(plan.sources)
@@ -89,12 +97,14 @@ def _judge(context: Context, kept: Kept) -> Judged:
         findings=findings,
         finding_counts=finding_counts,
         ledger=rows,
-        balances=balances(plan, totals, faults=any(kind.is_fault for kind in finding_counts)),
+        balances=balances(plan, topics.totals, faults=any(kind.is_fault for kind in finding_counts)),
+        latency=topics.latency,
+        disorder=topics.disorder,
         notes=tuple(work.notes),
         took_s=time.monotonic() - started,
         totals=_totals(context, stretches),
     )
-    marks = next_outputs_from(context, counted, receipts.first_flying, scanned=deep)
+    marks = next_outputs_from(context, topics.counted, receipts.first_flying, scanned=held is not None)
     return Judged(judgement, marks, receipts.sequences, table)
 
 
@@ -147,13 +157,24 @@ def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work
     return _Receipts({(row["transactional_id"], row["incarnation"]): row["last"] for row in rows}, flying, first)
 
 
-def _judge_topics(
-    context: Context, entries: DataFrame, tiled: DataFrame, work: Work, kept: Kept
-) -> tuple[Tallies, list[list[int]]]:
-    """Depths records and content: (tallies of the scan, per source partition what receipts claim and what was found)."""
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """What the scan says beside the verdicts; nothing at depth offsets."""
+
+    counted: Tallies = field(default_factory=dict)
+    totals: list[list[int]] = field(default_factory=list)
+    """Per source partition what receipts claim, and what was found."""
+    latency: tuple[LatencyRow, ...] = ()
+    disorder: tuple[Disorder, ...] = ()
+
+
+def _judge_topics(context: Context, entries: DataFrame, tiled: DataFrame, work: Work, kept: Kept) -> _Topics:
+    """Depths records and content."""
     plan = work.planned.plan
     context.tell("reading sources and outputs")
-    scanned = kept.keep(scan(context, plan))
+    sample = sample_of(plan.source_ranges())
+    work.notes.extend(sample.notes)
+    scanned = kept.keep(scan(context, plan, sample))
     judged = kept.keep(judge_records(plan, tiled, scanned, everything=work.depth is Depth.CONTENT))
     rows, drills = judged.where("what != 'drill'").collect(), judged.where("what = 'drill'")
     ranges: dict[int, list[tuple[int, int]]] = {}
@@ -169,7 +190,7 @@ def _judge_topics(
             work.planned.findings.append(
                 Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=detail)
             )
-    counted, pairs = tallies(scanned, plan)
+    counted, pairs, disorder = tallies(scanned, plan)
     work.notes.extend(foreign_notes(counted))
     if any(what in (What.ORPHAN, What.LATE) for what, _ in counted):
         work.tables.append(tables.of_scan(plan, scanned))
@@ -188,7 +209,8 @@ def _judge_topics(
         others = tables.union(context.spark, work.tables)
         late = kept.keep(reordered(context, plan, pairs, tables.faulty_sources(plan, others)))
         work.tables.append(tables.of_late(plan, late))
-    return counted, totals
+    latency = percentiles((row["hour"], row["latencies"]) for row in rows if row["what"] == "hour")
+    return _Topics(counted, totals, latency, disorder)
 
 
 def _without(aside: Aside, tiled: DataFrame) -> DataFrame:

@@ -4,145 +4,180 @@ Outputs keep the source's timestamp, so the other end of the interval is the rec
 before the commit. The commit itself (some milliseconds) is not in the figure, and where the producer's clock runs ahead of the worker's
 it can be negative: it is told as it is.
 
-Beyond `SAMPLE` offsets only slices of the source are read, the same in every run. Reading is what an audit spends its time on: a sample
-drawn from all records (by a hash, say) would cost a second pass over the source and save little.
+Nothing is read for it: the scan of the source (scan.py) takes the timestamps along, in the buckets of the bitmaps, and where those are held
+against the receipts, so are these. Beyond `SAMPLE` offsets a sample of them is drawn, the same in every run.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
+import numpy as np
 
-from spark_batch.model import Disorder, LatencyRow, Range
+from spark_batch.bitmaps import SHIFT
+from spark_batch.model import LatencyRow, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import Column, DataFrame
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from numpy.typing import NDArray
 
     from spark_batch.model import Partition
 
 SAMPLE = 1_000_000
-"""Offsets that are looked at: about 50 MB in the whole cluster, some seconds of reading."""
+"""Source records whose latency is measured, at most: 10 bytes each to shuffle, and 8 to collect."""
 _SLICES = 12
-"""Per partition. They lie elsewhere in each partition, so that two partitions look into each hour of a day."""
-_TASKS = 600
-"""Slices in all partitions, roughly: each is a task of Spark's, and costs some ten milliseconds however short."""
+"""Per partition, where order within keys is looked at. They lie elsewhere in each partition, so that two partitions look into each hour of
+a day."""
 _GOLDEN = 0.6180339887498949
-"""Multiples of it, modulo 1, spread evenly however many there are."""
-_BUCKET = 4096
-"""Offsets per bucket of the range join. A record is compared with the receipts that touch its bucket: 41 where a transaction holds 100
-records. With the bitmaps' 32,768 it would be 328; with fewer, receipts of 50,000 records would be copied oftener."""
+"""Multiples of it, modulo 1, spread evenly however many there are; _SPREAD: the same of 2^64 (Fibonacci hashing)."""
+_SPREAD = 0x9E3779B97F4A7C15
 _HOUR_MS = 3_600_000
-_ACCURACY = 10_000
-"""Of `percentile_approx`: the rank of what it returns is off by a ten-thousandth of the hour's records at most."""
+_RANKS = (50, 95, 99)
 
 
-def measure(
-    read: Callable[[Mapping[Partition, Range]], DataFrame], ranges: Mapping[Partition, Range], receipts: DataFrame
-) -> tuple[tuple[LatencyRow, ...], tuple[Disorder, ...]]:
-    """Latency per hour and disorder per topic of the source records in `ranges`, reading each of them at most once.
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which source records are looked at."""
 
-    `read` gives a topic's records as topics.read_topic does. `receipts`: one row per entry of `partitions[]`, columns topic, partition,
-    from, to, time_ms. Both results are empty where there is nothing to read.
-    """
-    parts = [timed(read(part), number) for number, part in enumerate(slices(ranges))]
-    if not parts:
-        return (), ()
-    rows = reduce(lambda one, other: one.union(other), parts).persist()
-    try:
-        return latency(rows, receipts), disorder(rows)
-    finally:
-        rows.unpersist()
+    shift: int = 0
+    """Of latency: one in 2**shift, drawn by a hash of the offset, so that every hour and every transaction gives its share."""
+    slices: Mapping[Partition, tuple[Range, ...]] = field(default_factory=dict)
+    """Of order within keys: all that lie in these ranges. To tell what came late, records must be seen that stand together."""
+
+    def drawn(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if not self.shift:
+            return np.ones(len(offsets), np.bool_)
+        high = (offsets.astype(np.uint64) * np.uint64(_SPREAD)) >> np.uint64(64 - self.shift)
+        drawn: NDArray[np.bool_] = high == 0
+        return drawn
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence where not all are looked at."""
+        if not self.shift:
+            return ()
+        latency = f"latency is of a sample, one source record in {2**self.shift}, drawn by a hash of its offset"
+        return (
+            f"{latency}; late records were looked for in slices of each source partition, {SAMPLE:,} offsets together",
+        )
 
 
-def slices(ranges: Mapping[Partition, Range], sample: int = SAMPLE) -> tuple[dict[Partition, Range], ...]:
-    """What is read of `ranges`: all of it up to `sample` offsets, else equally long slices of each partition, spread evenly."""
+def sample_of(ranges: Mapping[Partition, Range], most: int = SAMPLE) -> Sample:
+    """All of `ranges` up to `most` offsets; of more, the largest share 1/2^n with no more than that, and as many offsets in slices."""
+    total = sum(bounds.end - bounds.start for bounds in ranges.values())
+    shift = max(0, -(-total // most) - 1).bit_length()
+    return Sample(shift, slices(ranges, most))
+
+
+def slices(ranges: Mapping[Partition, Range], most: int = SAMPLE) -> dict[Partition, tuple[Range, ...]]:
+    """Every range as a whole up to `most` offsets, else equally long slices of each, spread evenly."""
     wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.start < bounds.end}
     total = sum(bounds.end - bounds.start for bounds in wanted.values())
-    if total <= sample:
-        return (wanted,) if wanted else ()
-    count = max(1, min(_SLICES, _TASKS // len(wanted)))
-    parts: tuple[dict[Partition, Range], ...] = tuple({} for _ in range(count))
+    if total <= most:
+        return {partition: (bounds,) for partition, bounds in wanted.items()}
+    parts = {}
     for index, (partition, bounds) in enumerate(wanted.items()):
-        step = (bounds.end - bounds.start) / count
-        length = step * sample / total
+        step = (bounds.end - bounds.start) / _SLICES
+        length = step * most / total
         shift = (index + 1) * _GOLDEN % 1 * (step - length)
-        for number, part in enumerate(parts):
-            first = bounds.start + int(number * step + shift)
-            part[partition] = Range(first, min(first + max(1, int(length)), bounds.end))
+        firsts = [bounds.start + int(number * step + shift) for number in range(_SLICES)]
+        made = [Range(first, min(first + max(1, int(length)), bounds.end)) for first in firsts]
+        parts[partition] = tuple(made)
     return parts
 
 
-def timed(source: DataFrame, part: int = 0) -> DataFrame:
-    """What is needed of source records: part, topic, partition, offset, source_ms, key_hash (null without a key).
+def late(keys: NDArray[np.int64], times_ms: NDArray[np.int64]) -> tuple[int, int]:
+    """(records with a lower timestamp than one before them with the same key, by how many milliseconds at most)."""
+    if not len(keys):
+        return 0, 0
+    values, rank = np.unique(times_ms, return_inverse=True)
+    order = np.argsort(keys, kind="stable")
+    group = np.concatenate(([0], np.cumsum(keys[order][1:] != keys[order][:-1])))
+    height = (
+        group * len(values) + rank[order]
+    )  # every key above the one before it: a running maximum never crosses over
+    top = np.maximum.accumulate(height)
+    wrong = top > height
+    by = values[top[wrong] % len(values)] - values[rank[order][wrong]]
+    return int(np.count_nonzero(wrong)), int(by.max(initial=0))
 
-    Records without a timestamp (-1) are left out. Two keys with one 64-bit hash are taken for one.
+
+class Slices:
+    """Looks, in one task, at the records of its part of the slices; batches come in the order of the partition."""
+
+    def __init__(self, slices: Mapping[int, tuple[Range, ...]]) -> None:
+        self._slices = slices
+        self._open: dict[tuple[int, Range], list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+        self.found: dict[int, tuple[int, int, int]] = {}
+        """Per partition: records with a key and a timestamp, how many of them were late, by how many milliseconds at most."""
+
+    def look(self, partition: int, batch: pa.RecordBatch) -> None:
+        """Columns offset, time_ms, key (null: none). Slices that are over are done with: memory is that of one slice."""
+        offsets = batch.column("offset").to_numpy()
+        for part in self._slices.get(partition, ()):
+            low, high = np.searchsorted(offsets, [part.start, part.end])
+            if low < high:
+                inside = batch.slice(low, high - low)
+                times, keys = inside.column("time_ms").to_numpy(), inside.column("key")
+                known = keys.is_valid().to_numpy(zero_copy_only=False) & (times >= 0)
+                pair = keys.fill_null(0).to_numpy()[known], times[known]
+                self._open.setdefault((partition, part), []).append(pair)
+        for key in [key for key in self._open if key[1].end <= offsets[-1]]:
+            self._close(*key)
+
+    def rest(self) -> None:
+        for key in list(self._open):
+            self._close(*key)
+
+    def _close(self, partition: int, part: Range) -> None:
+        keys, times = (np.concatenate(columns) for columns in zip(*self._open.pop((partition, part)), strict=True))
+        wrong, by = late(keys, times)
+        records, before, most = self.found.get(partition, (0, 0, 0))
+        self.found[partition] = records + len(keys), before + wrong, max(most, by)
+
+
+def pack_times(positions: NDArray[np.int64], times_ms: NDArray[np.int64]) -> bytes:
+    """Ascending positions in a bucket, and the timestamp at each."""
+    return positions.astype("<u2").tobytes() + times_ms.astype("<i8").tobytes()
+
+
+def unpack_times(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    count = len(data) // 10
+    return np.frombuffer(data, "<u2", count).astype(np.int64), np.frombuffer(data, "<i8", count, 2 * count)
+
+
+def by_hour(
+    bucket: int, packed: Iterable[bytes], start: NDArray[np.int64], end: NDArray[np.int64], time_ms: NDArray[np.int64]
+) -> dict[int, bytes]:
+    """Hour of the source's timestamp -> latencies ("<i8", in ms) of a bucket's records.
+
+    `packed`: see pack_times; the others: pieces of tiles, ascending, and when their receipt was written, -1: no single receipt claims them.
+    Records of no such piece are left out.
     """
-    return source.select(
-        F.lit(part).alias("part"),
-        "topic",
-        "partition",
-        "offset",
-        F.unix_millis("timestamp").alias("source_ms"),
-        F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("key_hash"),
-    ).where("source_ms >= 0")
+    parts = [unpack_times(each) for each in packed]
+    if not parts or not len(start):
+        return {}
+    offsets = np.concatenate([positions for positions, _ in parts]) + (bucket << SHIFT)
+    times = np.concatenate([times for _, times in parts])
+    piece = np.searchsorted(start, offsets, side="right") - 1
+    known = (piece >= 0) & (offsets < end[piece]) & (time_ms[piece] >= 0)
+    times, piece = times[known], piece[known]
+    hours = times - times % _HOUR_MS
+    latencies = time_ms[piece] - times
+    return {int(hour): latencies[hours == hour].astype("<i8").tobytes() for hour in np.unique(hours)}
 
 
-def latency(rows: DataFrame, receipts: DataFrame) -> tuple[LatencyRow, ...]:
-    """Percentiles per hour of source timestamps; `rows` of `timed`, `receipts` as for `measure`.
-
-    Records that no receipt covers are left out.
-    """
-    where = ["topic", "partition", "bucket"]
-    spread = receipts.where(F.col("from") < F.col("to")).select(
-        "topic",
-        "partition",
-        "from",
-        "to",
-        "time_ms",
-        F.explode(F.sequence(_bucket(F.col("from")), _bucket(F.col("to") - 1))).alias("bucket"),
-    )
-    joined = (
-        rows.withColumn("bucket", _bucket(F.col("offset")))
-        .join(spread, where)
-        .where((F.col("offset") >= F.col("from")) & (F.col("offset") < F.col("to")))
-    )
-    percentiles = F.percentile_approx(F.col("time_ms") - F.col("source_ms"), [0.5, 0.95, 0.99], _ACCURACY)
-    hours = joined.groupBy((F.col("source_ms") - F.col("source_ms") % _HOUR_MS).alias("hour_ms")).agg(
-        F.count("*").alias("records"), percentiles.alias("ms")
-    )
-    return tuple(_latency_row(*row) for row in hours.orderBy("hour_ms").collect())
-
-
-def disorder(rows: DataFrame) -> tuple[Disorder, ...]:
-    """Per source topic, records with a lower timestamp than an earlier one of their key in their partition; `rows` of `timed`.
-
-    Where slices were read, earlier means earlier in the slice. A key that went to another partition is looked at in each by itself:
-    there is no order between partitions.
-    """
-    before = (
-        Window.partitionBy("part", "topic", "partition", "key_hash")
-        .orderBy("offset")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-    late = F.greatest(F.max("source_ms").over(before) - F.col("source_ms"), F.lit(0))
-    topics = (
-        rows.where(F.col("key_hash").isNotNull())
-        .select("topic", late.alias("late_ms"))
-        .groupBy("topic")
-        .agg(F.count("*"), F.count_if(F.col("late_ms") > 0), F.max("late_ms"))
-    )
-    return tuple(Disorder(*row) for row in topics.orderBy("topic").collect())
-
-
-def _latency_row(hour_ms: int, records: int, percentiles: Sequence[int]) -> LatencyRow:
-    p50, p95, p99 = percentiles
-    return LatencyRow(hour_ms, records, float(p50), float(p95), float(p99))
-
-
-def _bucket(offset: Column) -> Column:
-    return F.shiftright(offset, _BUCKET.bit_length() - 1)
+def percentiles(hours: Iterable[tuple[int, bytes]]) -> tuple[LatencyRow, ...]:
+    """From pairs as by_hour gives them, several of an hour perhaps: values that occur, the lowest that so many records do not exceed."""
+    parts: dict[int, list[NDArray[np.int64]]] = {}
+    for hour, latencies in hours:
+        parts.setdefault(hour, []).append(np.frombuffer(latencies, "<i8"))
+    rows = []
+    for hour in sorted(parts):
+        ordered = np.sort(np.concatenate(parts[hour]))
+        at = [max(0, -(-len(ordered) * rank // 100) - 1) for rank in _RANKS]
+        rows.append(LatencyRow(hour, len(ordered), *(float(ordered[each]) for each in at)))
+    return tuple(rows)

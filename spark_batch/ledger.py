@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from spark_batch.model import Balance, LedgerRow
+from spark_batch.model import Balance, Disorder, LedgerRow
 from spark_batch.plan import output_ranges
-from spark_batch.scan import What
+from spark_batch.scanned import What
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
@@ -18,41 +19,80 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
-    from spark_batch.model import Partition
+    from spark_batch.model import Partition, Range
     from spark_batch.plan import Plan
+
+_TASK = 200_000
+"""Offsets per task: what waits for a core in between does not wait long."""
 
 Tallies: TypeAlias = "Mapping[tuple[What, Partition], tuple[int, int]]"
 
 
-def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int, int]]]:
-    """(what, output partition) -> (records, lowest offset) for all but BITS and DISORDER; and the pairs in DISORDER."""
-    kinds = scanned.where(f"what != {int(What.BITS)}").withColumn(
-        "source", F.when(F.col("what") == int(What.DISORDER), F.col("source")).otherwise(-1)
+def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int, int]], tuple[Disorder, ...]]:
+    """(what, output partition) -> (records, lowest offset), of what stands in outputs and is no BITS; the pairs in DISORDER; and what TARDY
+    says, per source topic.
+    """
+    kinds = scanned.where(f"what NOT IN ({int(What.BITS)}, {int(What.TIMES)})").withColumn(
+        "source", F.when(F.col("what").isin(int(What.DISORDER), int(What.TARDY)), F.col("source")).otherwise(-1)
     )
     sums = kinds.groupBy("what", "topic", "partition", "source")
-    rows = sums.agg(F.sum("n").alias("n"), F.min("low").alias("low")).collect()
-    pairs = {(row["topic"], row["partition"], row["source"]) for row in rows if row["what"] == What.DISORDER}
-    counted = {
-        (What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])): (row["n"], row["low"])
-        for row in rows
-        if row["what"] != What.DISORDER
-    }
-    return counted, pairs
+    figures = F.sum("n").alias("n"), F.min("low").alias("low"), F.sum("low").alias("lows"), F.max("high").alias("high")
+    pairs: set[tuple[int, int, int]] = set()
+    counted: dict[tuple[What, Partition], tuple[int, int]] = {}
+    tardy: dict[str, Disorder] = {}
+    for row in sums.agg(*figures).collect():
+        if row["what"] == What.DISORDER:
+            pairs.add((row["topic"], row["partition"], row["source"]))
+        elif row["what"] == What.TARDY:
+            topic = plan.sources[row["source"]][0]
+            so_far = tardy.get(topic, Disorder(topic, 0, 0, 0))
+            sums_of = so_far.records + row["n"], so_far.out_of_order + row["lows"]
+            tardy[topic] = Disorder(topic, *sums_of, max(so_far.latest_ms, row["high"]))
+        else:
+            counted[What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])] = row["n"], row["low"]
+    return counted, pairs, tuple(tardy[topic] for topic in sorted(tardy) if tardy[topic].records)
 
 
-def ledger(context: Context, plan: Plan, counted: Tallies, flying_receipts: Mapping[int, int]) -> tuple[LedgerRow, ...]:
-    """`flying_receipts`: per receipts partition, of transactions at or beyond C.
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What output partitions hold, counted apart from the judgement."""
 
-    Reads every output once more, aborted records included: what Spark is shown with neither isolation are markers.
+    ranges: dict[Partition, Range]
+    """What was read, topics in the order of the pipeline's, then dead letters and receipts."""
+    everything: Mapping[Partition, int]
+    """Records, aborted ones included."""
+    receipts: Mapping[Partition, int]
+    """Committed records of receipts."""
+
+
+def count_held(context: Context) -> Held:
+    """Reads every output once more, aborted records included: what Spark is shown with neither isolation are markers.
+
+    It needs nothing but the cut, and may run beside the other stages, from a thread of its own: in a pool of its own it gets half of the
+    cores while they are busy, and all while they wait for the driver.
     """
+    spec = context.loaded.spec
+    topics = [*context.loaded.transform.topics, spec.dead_letter_topic, spec.receipts_topic]
+    ranges = reduce(lambda one, other: one | other, (output_ranges(context, topic) for topic in topics))
+    own = output_ranges(context, spec.receipts_topic)
+    offsets = sum(bounds.end - bounds.start for bounds in ranges.values())
+    context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "ledger")
+    everything, committed_receipts = _counts(
+        read_topic(
+            context.spark, context.kafka, ranges, "read_uncommitted", splits=offsets // _TASK + 1, headers=False
+        ),
+        read_topic(context.spark, context.kafka, own, headers=False),
+    )
+    return Held(ranges, everything, committed_receipts)
+
+
+def ledger(
+    context: Context, plan: Plan, counted: Tallies, held: Held, flying_receipts: Mapping[int, int]
+) -> tuple[LedgerRow, ...]:
+    """`flying_receipts`: per receipts partition, of transactions at or beyond C."""
     receipts = context.loaded.spec.receipts_topic
     topics = [*plan.outputs, plan.dead_letters, receipts]
-    ranges = reduce(lambda one, other: one | other, (output_ranges(context, topic) for topic in topics))
-    own = {p: r for p, r in ranges.items() if p[0] == receipts}
-    everything, committed_receipts = _counts(
-        read_topic(context.spark, context.kafka, ranges, "read_uncommitted"),
-        read_topic(context.spark, context.kafka, own),
-    )
+    ranges, everything, committed_receipts = held.ranges, held.everything, held.receipts
     rows = []
     for partition, bounds in sorted(ranges.items(), key=lambda item: (topics.index(item[0][0]), item[0][1])):
         role = {plan.dead_letters: "dead letters", receipts: "receipts"}.get(partition[0], "output")

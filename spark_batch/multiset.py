@@ -25,7 +25,7 @@ from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Kind
 from spark_batch.outcomes import SUBSTITUTES
 from spark_batch.plan import DEAD_LETTERS
-from spark_batch.scan import What
+from spark_batch.scanned import What
 from spark_batch.sides import BEFORE, EXPECTED, FLYING, FOUND, Ranges, expected_rows, found_rows, unnamed_rows
 from spark_batch.tiling import width
 

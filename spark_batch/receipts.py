@@ -1,4 +1,4 @@
-"""Depth offsets: receipts as a table, their tiles per source partition, the holes in their sequences.
+"""Depth offsets: receipts as a table, and their tiles per source partition.
 
 Spark sorts receipts to their source partitions; the tiling of one partition is numpy (tiling.py). Memory: the receipts of one source
 partition at a time, some 100 bytes each.
@@ -38,7 +38,7 @@ _SCHEMA_VERSION = 1
 
 TILES = (
     "what string, topic string, partition int, tile long, kind string, start long, end long, bucket long, current boolean, "
-    "figures array<bigint>, detail string"
+    "time_ms long, figures array<bigint>, detail string"
 )
 """Three kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "summary": one per source
 partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read, figures[0] =
@@ -54,6 +54,7 @@ _TILES_ARROW = pa.schema(
         ("end", pa.int64()),
         ("bucket", pa.int64()),
         ("current", pa.bool_()),
+        ("time_ms", pa.int64()),
         ("figures", pa.list_(pa.int64())),
         ("detail", pa.string()),
     ]
@@ -65,7 +66,7 @@ def receipt_entries(context: Context) -> DataFrame:
     and topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
     """
     spec = context.loaded.spec
-    records = read_topic(context.spark, context.kafka, output_ranges(context, spec.receipts_topic))
+    records = read_topic(context.spark, context.kafka, output_ranges(context, spec.receipts_topic), headers=False)
     receipt = F.from_json(F.col("value").cast("string"), _RECEIPT)
     entries = records.select(
         F.col("partition").alias("at_partition"), F.col("offset").alias("at_offset"), receipt.alias("receipt")
@@ -102,84 +103,28 @@ def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFr
         "at_partition",
         "at_offset",
     )
-    seeds = context.spark.createDataFrame(
-        [(topic, partition) for topic, partition in sorted(context.audited)], "topic string, partition int"
-    )
-    both = claims.unionByName(seeds, allowMissingColumns=True)
+    both = claims.unionByName(_seeds(context), allowMissingColumns=True)
     return both.groupBy("topic", "partition").applyInArrow(_tiler(context, expired_until_ms), TILES)
 
 
-HOLES = (
-    "transactional_id string, incarnation string, last bigint, hole bigint, at_partition int, at_offset bigint, flying bigint, "
-    "first_flying bigint"
-)
-_HOLES_ARROW = pa.schema(
-    [
-        ("transactional_id", pa.string()),
-        ("incarnation", pa.string()),
-        ("last", pa.int64()),
-        ("hole", pa.int64()),
-        ("at_partition", pa.int32()),
-        ("at_offset", pa.int64()),
-        ("flying", pa.int64()),
-        ("first_flying", pa.int64()),
-    ]
-)
+def _seeds(context: Context) -> DataFrame:
+    """Columns topic, partition: every audited source partition. Literals, because a table of Python's objects costs a job of its own."""
+    pairs = (F.struct(F.lit(topic).alias("topic"), F.lit(n).alias("partition")) for topic, n in sorted(context.audited))
+    rows = F.array(*pairs).cast("array<struct<topic: string, partition: int>>")
+    return context.spark.range(1, numPartitions=1).select(F.inline(rows))
 
 
-def sequences(context: Context, entries: DataFrame) -> DataFrame:
-    """Rows as in HOLES, per (transactional id, incarnation) and partition of the receipts: one, unless partitions were added.
-
-    last: highest sequence of a receipt wholly below C, 0: none. hole: sequence of the first receipt that is missing, or null; at_partition:
-    of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets at or beyond C, first_flying: where they
-    begin.
-    """
-    committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
-    previous = dict(context.previous or {})
-    # Without a former audit, and not reading from the very beginning, sequences may have begun before what is read.
-    from_the_first = context.previous is not None or not (_truncated(context) or _begins_late(context))
-
-    def look(table: pa.Table) -> pa.Table:
-        where = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
-        c = np.array([committed.get(f"{topic}/{partition}", -1) for topic, partition in where], np.int64)
-        sequence = table["sequence"].to_numpy()
-        flying = np.isin(sequence, sequence[table["to"].to_numpy() > c])
-        last = int(sequence[~flying].max(initial=0))
-        name = table["transactional_id"][0].as_py(), table["incarnation"][0].as_py()
-        distinct, first = np.unique(sequence, return_index=True)
-        before = previous.get(name, 0) if from_the_first else int(distinct[0]) - 1
-        known = distinct > before
-        distinct, first = np.concatenate(([before], distinct[known])), first[known]
-        wrong = np.flatnonzero(np.diff(distinct) > 1)
-        hole, behind = (int(distinct[wrong[0]]) + 1, int(first[wrong[0]])) if len(wrong) else (None, -1)
-        rows = []
-        partitions, offsets = table["at_partition"].to_numpy(), table["at_offset"].to_numpy()
-        for partition in np.unique(partitions).tolist():
-            here = np.unique(offsets[flying & (partitions == partition)])
-            mine = behind >= 0 and partitions[behind] == partition
-            found = (hole, partition, int(offsets[behind])) if mine else (None, partition, None)
-            rows.append((*name, last, *found, len(here), int(here[0]) if len(here) else None))
-        columns = zip(*rows, strict=True)
-        return pa.table([pa.array(x, f.type) for x, f in zip(columns, _HOLES_ARROW, strict=True)], schema=_HOLES_ARROW)
-
-    return entries.groupBy("transactional_id", "incarnation").applyInArrow(look, HOLES)
-
-
-def _truncated(context: Context) -> bool:
+def truncated(context: Context) -> bool:
+    """Whether receipts have expired."""
     topic = context.loaded.spec.receipts_topic
     return any(bounds.start > 0 for (name, _), bounds in context.cut.outputs.items() if name == topic)
-
-
-def _begins_late(context: Context) -> bool:
-    ranges = output_ranges(context, context.loaded.spec.receipts_topic)
-    return any(bounds.start > context.cut.outputs[partition].start for partition, bounds in ranges.items())
 
 
 def expired_until_ms(context: Context, entries: DataFrame) -> int:
     """Receipts written before this may have expired: the latest of the times with which truncated receipts partitions begin; -1: none are
     truncated, or a former audit has seen what they held.
     """
-    if context.previous is not None or not _truncated(context):
+    if context.previous is not None or not truncated(context):
         return -1
     topic = context.loaded.spec.receipts_topic
     gone = [n for (name, n), bounds in context.cut.outputs.items() if name == topic and bounds.start > 0]
@@ -284,7 +229,8 @@ class _Rows:
         which, low, high = pieces(tiles.start, tiles.end, step)
         kinds = [str(tiles.kind[tile]) for tile in which]
         columns = {"tile": which, "kind": kinds, "start": low, "end": high, "bucket": low >> SHIFT}
-        self._add("piece", tiles.figures[which], current=tiles.current[which], **columns)
+        columns |= {"current": tiles.current[which], "time_ms": tiles.time_ms[which]}
+        self._add("piece", tiles.figures[which], **columns)
 
     def _add(self, what: str, figures: NDArray[np.int64], **columns: Any) -> None:
         """Rows with these columns; the others are null."""

@@ -16,34 +16,52 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.bitmaps import merge
+from spark_batch.latency import by_hour
 from spark_batch.model import Verdict
 from spark_batch.plan import DEAD_LETTERS, output_ranges
-from spark_batch.scan import SCANNED, OutputScan, SourceScan, What
+from spark_batch.scan import OutputScan, SourceScan
+from spark_batch.scanned import SCANNED, What
 from spark_batch.tiling import width
 from spark_batch.topics import read_topic
 from spark_batch.verdicts import Found, Pieces, Slot, balance, claimed, expired, find, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column, DataFrame
 
     from spark_batch.context import Context
+    from spark_batch.latency import Sample
     from spark_batch.plan import Plan
 
 LINEAGE_HEADER = "reckon.source"
 COUNTED = (Verdict.EXACTLY_ONCE, Verdict.DEAD_LETTERED, Verdict.FILTERED, Verdict.EXPIRED)
 
-SUMMED = "source int, tile long, kind string, start long, end long, current boolean, figures array<bigint>, found array<bigint>"
-"""A piece, and what the topics hold of it: a receipt's figures, then delivered, dead, filtered, suspect."""
-JUDGED = "what string, source int, tile long, start long, end long, current boolean, figures array<bigint>"
+SUMMED = (
+    "source int, tile long, kind string, start long, end long, current boolean, figures array<bigint>, found array<bigint>, "
+    "hour long, latencies binary"
+)
+"""A piece, and what the topics hold of it: a receipt's figures, then delivered, dead, filtered, suspect; or, with an hour, see
+latency.by_hour."""
+JUDGED = "what string, source int, tile long, start long, end long, current boolean, figures array<bigint>, hour long, latencies binary"
 """Kinds of rows. "stretch": from start, records per verdict of COUNTED. "drill": a piece to be judged by content, with the figures of its
 receipt if it is exactly one's. "range": what all these pieces make, "other": from the first to the last of them of another transform.
-"total": of a source partition, dead letters and outputs per topic that receipts claim, then that were found of what they claim."""
+"total": of a source partition, dead letters and outputs per topic that receipts claim, then that were found of what they claim. "hour":
+see latency.by_hour."""
 CLAIMED = (Verdict.CLAIMED, Verdict.EXPIRED)
 OTHERS = 4
 RANGES = 200
 """Per source partition, that are drilled into one by one; more are read as one."""
+
+
+def time_of_source() -> Column:
+    """Milliseconds since the epoch, -1: none."""
+    return F.unix_millis("timestamp")
+
+
+def key_of_source() -> Column:
+    """64 bits of the key, null: none. Two keys with the same are taken for one."""
+    return F.when(F.col("key").isNotNull(), F.xxhash64("key"))
 
 
 def lineage_of_output() -> Column:
@@ -65,16 +83,17 @@ def lineage_of_dead_letter() -> Column:
     return F.concat(*(x for part in parts for x in (part, F.lit("/"))), F.lit("0")).cast("binary")
 
 
-def scan(context: Context, plan: Plan) -> DataFrame:
+def scan(context: Context, plan: Plan, sample: Sample) -> DataFrame:
     """One pass over everything: rows as in scan.SCANNED. Outputs without lineage are left out: of them it can tell nothing."""
     parts = []
     ranges = plan.source_ranges()
-    splits = context.spark.sparkContext.defaultParallelism
+    # Where a sample is drawn anyway, a slice of it may be cut in two; else order within keys is looked at as a whole.
+    splits = context.spark.sparkContext.defaultParallelism if sample.shift else 0
     for topic in plan.source_topics:
-        records = read_topic(
-            context.spark, context.kafka, {p: r for p, r in ranges.items() if p[0] == topic}, splits=splits
-        )
-        parts.append(records.select("partition", "offset").mapInArrow(SourceScan(plan, topic).__call__, SCANNED))
+        of_topic = {p: r for p, r in ranges.items() if p[0] == topic}
+        records = read_topic(context.spark, context.kafka, of_topic, splits=splits, headers=False)
+        columns = records.select("partition", "offset", time_of_source().alias("time_ms"), key_of_source().alias("key"))
+        parts.append(columns.mapInArrow(SourceScan(plan, topic, sample).__call__, SCANNED))
     outputs = enumerate(plan.outputs) if context.lineage else ()
     for number, topic in [*outputs, (DEAD_LETTERS, plan.dead_letters)]:
         records = read_topic(context.spark, context.kafka, output_ranges(context, topic))
@@ -87,8 +106,8 @@ def scan(context: Context, plan: Plan) -> DataFrame:
 def judge_records(plan: Plan, tiles: DataFrame, scanned: DataFrame, *, everything: bool) -> DataFrame:
     """Rows as in JUDGED. `tiles`: receipts.TILES; `everything`: drill into all there is."""
     pieces = _pieces(plan, tiles)
-    bits = scanned.where(f"what = {int(What.BITS)}").select(
-        "source", "bucket", F.col("topic").alias("slot"), "index", "once", "twice"
+    bits = scanned.where(f"what IN ({int(What.BITS)}, {int(What.TIMES)})").select(
+        "source", "bucket", F.col("topic").alias("slot"), "index", "once", "twice", "times"
     )
     both = pieces.unionByName(bits, allowMissingColumns=True)
     summed = both.groupBy("source", "bucket").applyInArrow(_summer(len(plan.outputs)), SUMMED)
@@ -115,7 +134,7 @@ def _pieces(plan: Plan, tiles: DataFrame) -> DataFrame:
     return (
         tiles.where("what = 'piece'")
         .withColumn("source", number[F.concat_ws("/", "topic", F.col("partition").cast("string"))])
-        .select("source", "bucket", "tile", "kind", "start", "end", "current", "figures")
+        .select("source", "bucket", "tile", "kind", "start", "end", "current", "time_ms", "figures")
     )
 
 
@@ -129,11 +148,24 @@ def _stretch_rows(plan: Plan, source: int, pieces: Pieces, counts: Any) -> list[
     return [("stretch", source, -1, int(start), 0, True, one.tolist()) for start, one in zip(starts, sums, strict=True)]
 
 
-def _judged_table(rows: list[tuple[Any, ...]]) -> pa.Table:
+def _judged_table(rows: list[tuple[Any, ...]], hours: Mapping[int, bytes] | None = None) -> pa.Table:
     columns = list(zip(*rows, strict=True))
     types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.bool_(), pa.list_(pa.int64())]
     names = ["what", "source", "tile", "start", "end", "current", "figures"]
-    return pa.table([pa.array(x, t) for x, t in zip(columns, types, strict=True)], names=names)
+    table = pa.table([pa.array(x, t) for x, t in zip(columns, types, strict=True)], names=names)
+    return _with_hours(table, hours or {}, what="hour")
+
+
+def _with_hours(rows: pa.Table, hours: Mapping[int, bytes], **columns: Any) -> pa.Table:
+    """The rows, and a row for each hour: its latencies, and these values in other columns."""
+    empty = [pa.nulls(len(rows), pa.int64()), pa.nulls(len(rows), pa.binary())]
+    rows = rows.append_column("hour", empty[0]).append_column("latencies", empty[1])
+    if not hours:
+        return rows
+    made = {"hour": pa.array(hours.keys(), pa.int64()), "latencies": pa.array(hours.values(), pa.binary())}
+    made |= {name: pa.array([value] * len(hours), rows.schema.field(name).type) for name, value in columns.items()}
+    others = (made.get(field.name, pa.nulls(len(hours), field.type)) for field in rows.schema)
+    return pa.concat_tables([rows, pa.table(list(others), schema=rows.schema)])
 
 
 def _summer(topics: int) -> Callable[[pa.Table], pa.Table]:
@@ -142,22 +174,29 @@ def _summer(topics: int) -> Callable[[pa.Table], pa.Table]:
         parts: dict[Slot, list[tuple[bytes, bytes | None]]] = {}
         columns = (rows[name].to_pylist() for name in ("slot", "index", "once", "twice"))
         for topic, index, once, twice in zip(*columns, strict=True):
-            parts.setdefault(Slot(topic, index), []).append((once, twice))
+            if once is not None:
+                parts.setdefault(Slot(topic, index), []).append((once, twice))
+        source, bucket = table["source"][0].as_py(), table["bucket"][0].as_py()
         table = table.filter(pa.compute.is_valid(table["tile"])).sort_by(
             [("tile", "ascending"), ("start", "ascending")]
         )
         pieces = read_pieces(table)
         found = find({slot: merge(packed) for slot, packed in parts.items()}, pieces, topics)
         others = np.stack([found.delivered, found.dead, found.filtered, found.suspect], axis=1)
-        return table.select(["source", "tile", "kind", "start", "end", "current", "figures"]).append_column(
+        summed = table.select(["source", "tile", "kind", "start", "end", "current", "figures"]).append_column(
             "found", lists(np.concatenate([found.figures, others], axis=1))
         )
+        times = rows["times"].drop_null().to_pylist()
+        hours = by_hour(bucket, times, pieces.start, pieces.end, table["time_ms"].to_numpy())
+        return _with_hours(summed, hours, source=source)
 
     return sum_bucket
 
 
 def _balancer(plan: Plan, everything: bool) -> Callable[[pa.Table], pa.Table]:  # noqa: FBT001 - private
     def judge(table: pa.Table) -> pa.Table:
+        hours = table.filter(pa.compute.is_valid(table["hour"]))
+        table = table.filter(pa.compute.is_valid(table["tile"]))
         table = table.sort_by([("tile", "ascending"), ("start", "ascending")])
         source = table["source"][0].as_py()
         pieces = read_pieces(table)
@@ -171,7 +210,10 @@ def _balancer(plan: Plan, everything: bool) -> Callable[[pa.Table], pa.Table]:  
         claims = pieces.figures[single][pieces.kind[single] == "claim"].sum(axis=0)
         held = found.figures[pieces.kind == "claim"].sum(axis=0)
         rows.append(("total", source, -1, 0, 0, True, [*claims[2:-1].tolist(), *held[2:-1].tolist()]))
-        return _judged_table(rows)
+        made: dict[int, bytes] = {}
+        for hour, latencies in zip(hours["hour"].to_pylist(), hours["latencies"].to_pylist(), strict=True):
+            made[hour] = made.get(hour, b"") + latencies
+        return _judged_table(rows, made)
 
     return judge
 

@@ -2,82 +2,50 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from spark_batch.bitmaps import SHIFT, SIZE, Seen, pack
+from spark_batch.latency import Slices
 from spark_batch.lineage import parse
 from spark_batch.plan import DEAD_LETTERS, SOURCE
+from spark_batch.scanned import Rows, What
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from spark_batch.latency import Sample
     from spark_batch.plan import Plan
 
 _WHOLE = r"^(?P<topic>[^/]+)/\d{1,18}/\d{1,18}/\d{1,18}$"
-OPEN_BUCKETS = 512
-"""Buckets of bitmaps that a task keeps at a time: 32 KB each."""
-
-
-class What(IntEnum):
-    """What a row of a scan is."""
-
-    BITS = 1
-    """Of one bucket of a source partition: what was seen in outputs of one topic and index; n of them, at places low to high."""
-    COMMITTED = 2
-    IN_FLIGHT = 3
-    """Outputs of source records at or beyond C; `low` is the first one's place."""
-    FOREIGN = 4
-    """Without lineage, or with another pipeline's."""
-    ORPHAN = 5
-    """One output, at place `low`, with its lineage as text: no source record can have been its source."""
-    LATE = 7
-    """As ORPHAN; its source record was judged by the last audit, and this stands behind all that that one has read."""
-    DISORDER = 6
-    """Outputs of one source partition that do not stand in its order, in this partition."""
-
-
-SCANNED = (
-    "what int, topic int, partition int, source int, index bigint, bucket bigint, n bigint, low bigint, high bigint, once binary, "
-    "twice binary, text string"
-)
-_ARROW = pa.schema(
-    [
-        ("what", pa.int32()),
-        ("topic", pa.int32()),
-        ("partition", pa.int32()),
-        ("source", pa.int32()),
-        ("index", pa.int64()),
-        ("bucket", pa.int64()),
-        ("n", pa.int64()),
-        ("low", pa.int64()),
-        ("high", pa.int64()),
-        ("once", pa.binary()),
-        ("twice", pa.binary()),
-        ("text", pa.string()),
-    ]
-)
 
 
 class SourceScan:
-    """Scans source partitions: columns partition, offset."""
+    """Scans source partitions: columns partition, offset, time_ms (negative: none), key (its hash, null: none)."""
 
-    def __init__(self, plan: Plan, topic: str) -> None:
+    def __init__(self, plan: Plan, topic: str, sample: Sample) -> None:
         self._numbers = {partition: number for number, (name, partition) in enumerate(plan.sources) if name == topic}
+        self._sample = sample
+        self._slices = {partition: parts for (name, partition), parts in sample.slices.items() if name == topic}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = _Rows(SOURCE)
+        rows, slices = Rows(SOURCE), Slices(self._slices)
         for batch in filter(len, batches):
             partition = _only_partition(batch)
-            offsets = batch.column("offset").to_numpy()
+            number = self._numbers[partition]
+            offsets, times = batch.column("offset").to_numpy(), batch.column("time_ms").to_numpy()
             zeros = np.zeros(len(offsets), np.int64)
-            rows.see(partition, zeros + self._numbers[partition], zeros, offsets, offsets)
+            rows.see(partition, zeros + number, zeros, offsets, offsets)
+            drawn = self._sample.drawn(offsets) & (times >= 0)
+            rows.times(partition, number, offsets[drawn], times[drawn])
+            slices.look(partition, batch)
             yield from rows.overflow()
+        slices.rest()
+        for partition, found in slices.found.items():
+            rows.tardy(partition, self._numbers[partition], *found)
         yield from rows.rest()
 
 
@@ -102,7 +70,7 @@ class OutputScan:
         self._seen = {partition: end for (other, partition), end in plan.seen.items() if other == name}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = _Rows(self._topic)
+        rows = Rows(self._topic)
         last: dict[int, tuple[int, int]] = {}
         for batch in filter(len, batches):
             partition = _only_partition(batch)
@@ -142,7 +110,7 @@ class OutputScan:
         partition: int,
         places: NDArray[np.int64],
         texts: pa.Array,
-        rows: _Rows,
+        rows: Rows,
         last: dict[int, tuple[int, int]],
     ) -> None:
         source, offset, index = self.locate(texts)
@@ -177,7 +145,7 @@ class OutputScan:
         source: NDArray[np.int64],
         offset: NDArray[np.int64],
         index: NDArray[np.int64],
-        rows: _Rows,
+        rows: Rows,
         last: dict[int, tuple[int, int]],
     ) -> None:
         """Note source partitions whose outputs do not ascend here. What exactly is wrong with them, order.py finds out."""
@@ -200,83 +168,3 @@ def _only_partition(batch: pa.RecordBatch) -> int:
     partitions = batch.column("partition").to_numpy()
     assert (partitions == partitions[0]).all(), "a batch of records of several Kafka partitions"
     return int(partitions[0])
-
-
-class _Rows:
-    """What one task has seen and not yet handed over."""
-
-    def __init__(self, topic: int) -> None:
-        self._topic = topic
-        self._seen: dict[tuple[int, int, int, int], Seen] = {}
-        self._tallies: dict[tuple[What, int], list[int]] = {}
-        self._disorder: set[tuple[int, int]] = set()
-        self._ready: list[tuple[Any, ...]] = []
-
-    def see(
-        self,
-        partition: int,
-        source: NDArray[np.int64],
-        index: NDArray[np.int64],
-        offset: NDArray[np.int64],
-        places: NDArray[np.int64],
-    ) -> None:
-        bucket = offset >> SHIFT
-        changes = (source[1:] != source[:-1]) | (bucket[1:] != bucket[:-1]) | (index[1:] != index[:-1])
-        if np.count_nonzero(changes) > len(offset) // 16:
-            order = np.lexsort((index, bucket, source))
-            source, index, offset, places, bucket = (
-                source[order],
-                index[order],
-                offset[order],
-                places[order],
-                bucket[order],
-            )
-            changes = (source[1:] != source[:-1]) | (bucket[1:] != bucket[:-1]) | (index[1:] != index[:-1])
-        starts = np.flatnonzero(np.concatenate(([True], changes)))
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(offset)], strict=True):
-            key = (partition, int(source[start]), int(index[start]), int(bucket[start]))
-            seen = self._seen.get(key)
-            if seen is None:
-                seen = self._seen[key] = Seen()
-            seen.add(offset[start:end] & (SIZE - 1), places[start:end])
-
-    def tally(self, what: What, partition: int, count: int, low: int) -> None:
-        entry = self._tallies.setdefault((what, partition), [0, low])
-        entry[0] += count
-
-    def disorder(self, partition: int, source: int) -> None:
-        self._disorder.add((partition, source))
-
-    def stray(self, what: What, partition: int, place: int, text: bytes) -> None:
-        shown = text[:300].decode("utf-8", "replace")
-        self._ready.append((what, self._topic, partition, -1, 0, 0, 1, place, place, None, None, shown))
-
-    def overflow(self) -> Iterator[pa.RecordBatch]:
-        """What must be handed over so that memory stays flat: the buckets that were begun first."""
-        if len(self._seen) > OPEN_BUCKETS:
-            for key in list(self._seen)[: len(self._seen) - OPEN_BUCKETS // 2]:
-                self._hand_over(key, self._seen.pop(key))
-        if len(self._ready) >= OPEN_BUCKETS // 4:
-            yield self._batch()
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        for key, seen in self._seen.items():
-            self._hand_over(key, seen)
-        for (what, partition), (count, low) in self._tallies.items():
-            self._ready.append((what, self._topic, partition, -1, 0, 0, count, low, low, None, None, None))
-        for partition, source in self._disorder:
-            self._ready.append((What.DISORDER, self._topic, partition, source, 0, 0, 1, 0, 0, None, None, None))
-        yield self._batch()
-
-    def _hand_over(self, key: tuple[int, int, int, int], seen: Seen) -> None:
-        partition, source, index, bucket = key
-        twice = None if seen.twice is None else pack(seen.twice)
-        bits = (seen.count, seen.low, seen.high, pack(seen.once), twice, None)
-        self._ready.append((What.BITS, self._topic, partition, source, index, bucket, *bits))
-
-    def _batch(self) -> pa.RecordBatch:
-        columns = list(zip(*self._ready, strict=True)) or [()] * len(_ARROW)
-        self._ready = []
-        return pa.record_batch(
-            [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
-        )

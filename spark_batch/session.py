@@ -33,6 +33,12 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
+    # Without Kafka in Spark's list: its source then reads by Spark's newer interface, with a third less CPU per record.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+    # What is counted beside the judgement (ledger.py) takes the cores that this leaves idle, and no others.
+    "spark.scheduler.mode": "FAIR",
+    # An audit generates more classes than Spark keeps by default (100): a session's next audit would compile all of them again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",

@@ -82,6 +82,8 @@ class Tiles:
     """Whether the transform was the one that the pipeline file has now."""
     figures: NDArray[np.int64]
     """As in `Claims`; of no meaning for kinds without figures."""
+    time_ms: NDArray[np.int64]
+    """When the receipt was written that claims all of the tile; -1: none does, or several do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +176,13 @@ def _tiles(rows: list[tuple[Tile, int, int, int]], claims: Claims, bounds: Bound
     unclaimed = np.array([row[0] is Tile.GAP for row in rows], np.bool_)
     current = np.where(unclaimed, current & after, current)
     figures = claims.figures[claim] if len(claims.start) else np.zeros((len(rows), claims.figures.shape[1]), np.int64)
-    return Tiles(
-        [row[0] for row in rows],
-        np.array([row[1] for row in rows], np.int64),
-        np.array([row[2] for row in rows], np.int64),
-        current,
-        figures,
-    )
+    start, end = np.array([row[1] for row in rows], np.int64), np.array([row[2] for row in rows], np.int64)
+    single = np.array([row[0] in (Tile.CLAIM, Tile.PART) for row in rows], np.bool_)
+    time_ms = np.full(len(rows), -1, np.int64)
+    if len(claims.start):
+        single &= (claims.start[claim] <= start) & (end <= claims.end[claim])
+        time_ms = np.where(single, claims.time_ms[claim], time_ms)
+    return Tiles([row[0] for row in rows], start, end, current, figures, time_ms)
 
 
 def _overlaps(start: NDArray[np.int64], end: NDArray[np.int64], reach: NDArray[np.int64]) -> Iterator[RangeFinding]:

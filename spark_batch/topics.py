@@ -30,15 +30,18 @@ def read_topic(
     isolation: Isolation = "read_committed",
     *,
     splits: int = 0,
+    headers: bool = True,
 ) -> DataFrame:
     """The records of the ranges, columns as in SCHEMA, of any number of topics. Within a Spark partition they stand in order of offset.
 
     `kafka`: Java client options. `splits`: at least so many Spark partitions; 0: one per Kafka partition, so that one task sees all of it
-    in order. A range that ends beyond the last stable offset would wait for two minutes and then fail (A3).
+    in order. `headers`: without them a record costs a sixth less, and the column is missing. A range that ends beyond the last stable
+    offset would wait for two minutes and then fail (A3).
     """
     wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.end > bounds.start}
     if not wanted:
-        return spark.createDataFrame([], SCHEMA)
+        empty = spark.createDataFrame([], SCHEMA)
+        return empty if headers else empty.drop("headers")
     assigned: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -55,6 +58,6 @@ def read_topic(
         .option("startingOffsets", json.dumps(starts))
         .option("endingOffsets", json.dumps(ends))
         .option("failOnDataLoss", "true")
-        .option("includeHeaders", "true")
+        .option("includeHeaders", str(headers).lower())
     )
     return (reader.option("minPartitions", str(splits)) if splits else reader).load()

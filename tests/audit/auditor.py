@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spark_batch import state as states
 from spark_batch.arguments import Arguments
-from spark_batch.audit import _Audit, _loaded, _state
+from spark_batch.audit import Audit, loaded_of, state_of
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth
 from spark_batch.progress import Progress
@@ -59,15 +59,15 @@ class Auditor:
             wait_s=wait_s,
             json=False,
         )
-        loaded = _loaded(path)
+        loaded = loaded_of(path)
         options = java_options(client_settings(loaded.spec))
         with (
             Progress() as progress,
             KafkaAdmin(self.spark, options) as admin,
             tempfile.TemporaryDirectory(prefix="reckon-audit-") as work_dir,
         ):
-            audit = _Audit(args, loaded, options, _state(args, loaded), progress)
-            context, judged = audit._judged(self.spark, admin, Path(work_dir))
+            audit = Audit(args, loaded, options, state_of(args, loaded), progress)
+            context, judged = audit.judged(self.spark, admin, Path(work_dir))
             if state is not None and not context.cut.open_transactions:
-                states.save(state, audit._next_state(context, judged))
+                states.save(state, audit.next_state(context, judged))
             return context, judged

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 
 from devkit.reader import Reader
-from spark_batch.model import Depth, ExitCode, Kind, Range, Verdict
+from spark_batch.model import Depth, Disorder, ExitCode, Kind, LatencyRow, Range, Verdict
 from tests.audit.auditor import Auditor
 from tests.support.pipelines import Scene
 
@@ -88,6 +89,37 @@ def test_the_ledger_counts_what_a_plain_consumer_counts(scene: Scene, auditor: A
         assert (row.committed, row.aborted, row.in_flight, row.foreign) == (shown, there - shown, 0, 0)
         assert row.committed + row.aborted + row.markers == row.end - row.start
     assert all(balance.claimed == balance.found > 0 for balance in judgement.balances)
+
+
+def test_latency_and_late_records_are_what_a_plain_consumer_finds(scene: Scene, auditor: Auditor) -> None:
+    """Receipts and source records looked at one by one; half of the source was written in transactions, markers between its records."""
+    judgement = auditor(scene.path)
+    receipts = [
+        orjson.loads(each.value or b"") for each in Reader(scene.bootstrap).read([scene.receipts], committed=True)
+    ]
+    claims = [(entry, receipt["time_ms"]) for receipt in receipts for entry in receipt["partitions"]]
+    latencies: dict[int, list[int]] = {}
+    highest: dict[tuple[int, bytes], int] = {}
+    late = []
+    for source in sorted(scene.sources(), key=lambda each: each.position):
+        topic, partition, offset = source.position
+        written = [
+            time_ms
+            for entry, time_ms in claims
+            if (entry["topic"], entry["partition"]) == (topic, partition) and entry["from"] <= offset < entry["to"]
+        ]
+        hour = source.timestamp_ms - source.timestamp_ms % 3_600_000
+        latencies.setdefault(hour, []).extend(time_ms - source.timestamp_ms for time_ms in written)
+        assert source.key is not None
+        before = highest.get((partition, source.key), 0)
+        late += [before - source.timestamp_ms] if source.timestamp_ms < before else []
+        highest[partition, source.key] = max(before, source.timestamp_ms)
+    rows = []
+    for hour, found in sorted(latencies.items()):
+        ranks = [sorted(found)[-(-len(found) * rank // 100) - 1] for rank in (50, 95, 99)]
+        rows.append(LatencyRow(hour, len(found), *map(float, ranks)))
+    assert judgement.latency == tuple(rows)
+    assert judgement.disorder == (Disorder(scene.source, RECORDS, len(late), max(late, default=0)),)
 
 
 def test_another_transform_is_no_false_alarm(scene: Scene, auditor: Auditor, tmp_path: Path) -> None:

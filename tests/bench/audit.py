@@ -1,6 +1,7 @@
 """What an audit costs: `python -m tests.bench.audit`. Prints ratios.
 
-1. Depth records against a bare `count()` of the same topics, in one Spark session, in turn.
+1. Depth records against a bare `count()` of the same topics, in one Spark session, in turn. Two counts: by the interface that Spark takes
+   for Kafka by default, and by the one that the audit takes.
 2. Depth offsets over topics that grow while the number of receipts stays the same.
 3. Memory: JVM and Python workers while the topics grow, each audit in a process of its own with the same heap.
 
@@ -37,9 +38,9 @@ from tests.support.broker import create_topics, unique
 from transforms.loading import load_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from spark_batch.model import Judgement
+    from spark_batch.model import Judgement, Partition
 
 PARTITIONS = 4
 RECEIPTS = 400
@@ -72,17 +73,14 @@ class Lot:
     def grow(self, records: int, receipts: int = RECEIPTS) -> None:
         """Up to `records`; the new ones, over all partitions, in so many receipts."""
         low, high = self.records // PARTITIONS, records // PARTITIONS
+        borders = [low + (high - low) * n // receipts for n in range(receipts + 1)]
         with ProcessPoolExecutor(2) as pool:
-            list(
-                pool.map(
-                    _load, *zip(*((self.bootstrap, self.name, n, low, high) for n in range(PARTITIONS)), strict=True)
-                )
-            )
+            for done in [pool.submit(_load, self.bootstrap, self.name, n, borders) for n in range(PARTITIONS)]:
+                done.result()
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.name})
         group = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.name})
         producer.init_transactions(_PATIENCE_S)
         producer.begin_transaction()
-        borders = [low + (high - low) * n // receipts for n in range(receipts + 1)]
         incarnation = unique("i")
         for sequence, (start, end) in enumerate(itertools.pairwise(borders), 1):
             producer.produce(self._receipts, self._receipt(incarnation, sequence, start, end), self.name)
@@ -100,39 +98,50 @@ class Lot:
         return orjson.dumps({**head, **rest, "partitions": [{**entry, "partition": n} for n in range(PARTITIONS)]})
 
 
-def _load(bootstrap: str, name: str, partition: int, low: int, high: int) -> None:
-    """Offsets [low, high) of one partition of source and output."""
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "compression.type": "lz4",
-            "linger.ms": 20,
-            "queue.buffering.max.messages": 2 * _CHUNK + 1,
-        }
-    )
-    source, out, header = f"{name}.in", f"{name}.out", f"{name}.in/{partition}/"
-    for start in range(low, high, _CHUNK):
-        for offset in range(start, min(start + _CHUNK, high)):
+def _load(bootstrap: str, name: str, partition: int, borders: Sequence[int]) -> None:
+    """Offsets from the first to the last border of one partition of source and output, outputs in transactions from border to border."""
+    common = {"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 20}
+    source = Producer({**common, "enable.idempotence": True, "queue.buffering.max.messages": _CHUNK + 1})
+    sink = Producer({**common, "transactional.id": f"{name}-{partition}", "queue.buffering.max.messages": _CHUNK + 1})
+    sink.init_transactions(_PATIENCE_S)
+    topic, out, header = f"{name}.in", f"{name}.out", f"{name}.in/{partition}/"
+    for start, end in itertools.pairwise(borders):
+        sink.begin_transaction()
+        for offset in range(start, end):
             value, key = b'{"id":%d,"amount":12.5,"user":"u%d"}' % (offset, offset % 5000), b"u%d" % (offset % 5000)
             time_ms = _EPOCH_MS + offset
-            producer.produce(source, value, key, partition, None, None, time_ms)
+            source.produce(topic, value, key, partition, None, None, time_ms)
             headers: Any = [("reckon.source", f"{header}{offset}/0")]
-            producer.produce(out, value, key, partition, None, None, time_ms, headers)
-        assert producer.flush(_PATIENCE_S) == 0
+            sink.produce(out, value, key, partition, None, None, time_ms, headers)
+        assert source.flush(_PATIENCE_S) == 0
+        sink.commit_transaction(_PATIENCE_S)
 
 
-def count_all(auditor: Auditor, lot: Lot) -> int:
-    """A bare count of source, outputs, dead letters and receipts, with the fetch sizes of the audit."""
+def ends_of(auditor: Auditor, lot: Lot) -> dict[Partition, Range]:
+    """All that an audit of the lot must read: source, outputs, dead letters and receipts, to their ends."""
     from spark_batch.kafka_admin import KafkaAdmin  # noqa: PLC0415 - py4j comes with Spark
 
-    options = {"bootstrap.servers": lot.bootstrap}
     names = {"in": PARTITIONS, "out": PARTITIONS, "dead-letters": 1, "receipts": 1}
     partitions = [(f"{lot.name}.{name}", n) for name, count in names.items() for n in range(count)]
-    with KafkaAdmin(auditor.spark, options) as admin:
+    with KafkaAdmin(auditor.spark, {"bootstrap.servers": lot.bootstrap}) as admin:
         ends = admin.ends(partitions, committed=True)
-    ranges = {partition: Range(0, end) for partition, end in ends.items()}
-    return read_topic(auditor.spark, options, ranges).count()
+    return {partition: Range(0, end) for partition, end in ends.items()}
+
+
+def count_all(auditor: Auditor, lot: Lot, *, old: bool) -> int:
+    """A bare count of them, pinned, committed records only, without headers, with the fetch sizes of the audit.
+
+    `old`: by the interface that Spark uses for Kafka if nobody says else; if not, by the newer and faster one, as the audit.
+    """
+    conf, name = auditor.spark.conf, "spark.sql.sources.useV1SourceList"
+    ours = conf.get(name)
+    assert ours is not None
+    conf.set(name, f"{ours},kafka" if old else ours)
+    try:
+        ranges = ends_of(auditor, lot)
+        return read_topic(auditor.spark, {"bootstrap.servers": lot.bootstrap}, ranges, headers=False).count()
+    finally:
+        conf.set(name, ours)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -217,33 +226,61 @@ def main(
 
 
 def _ratios(bootstrap: str, folder: Path, records: int, rounds: int) -> None:
-    spark = spark_session("local[2]")
-    auditor = Auditor(spark)
+    auditor = Auditor(spark_session("local[2]"))
     small, large = Lot(bootstrap, folder), Lot(bootstrap, folder)
     small.grow(records // 4)
     large.grow(records)
-    print(f"{records:,} source records, as many outputs, {RECEIPTS} receipts; two cores", flush=True)
-    _complete(auditor(small.path, Depth.RECORDS))  # warm: classes, generated code, Python workers
-    count_all(auditor, small)
-    counts, audits, offsets_small, offsets_large = [], [], [], []
-    for _ in range(rounds):
-        took, read = _timed(lambda: count_all(auditor, large))
-        counts.append(took)
-        took, judgement = _timed(lambda: auditor(large.path, Depth.RECORDS))
-        audits.append(took)
-        _complete(judgement)
-        assert sum(judgement.totals.values()) == records
-        offsets_small.append(_timed(lambda: auditor(small.path, Depth.OFFSETS))[0])
-        offsets_large.append(_timed(lambda: auditor(large.path, Depth.OFFSETS))[0])
-        print(f"  count {counts[-1]:.1f} s, records {audits[-1]:.1f} s, offsets {offsets_large[-1]:.1f} s", flush=True)
-    count, audit = statistics.median(counts), statistics.median(audits)
-    print(f"count():       {read / count:10,.0f} records/s")
-    print(f"depth records: {read / audit:10,.0f} records/s, {count / audit:.2f} of count() (wanted: 0.5)")
-    one, two = statistics.median(offsets_small), statistics.median(offsets_large)
+    compare(auditor, small, large, rounds)
+    auditor.spark.stop()
+
+
+def compare(auditor: Auditor, small: Lot, large: Lot, rounds: int) -> None:
+    """In turn, in one session that is warm for all of them alike: classes, generated code, Python workers."""
     print(
-        f"depth offsets: {one:.2f} s over {records // 4:,} records, {two:.2f} s over {records:,}: {two / one:.2f} times"
+        f"{large.records:,} source records, as many outputs in transactions, {RECEIPTS} receipts; two cores", flush=True
     )
-    spark.stop()
+    _complete(auditor(small.path, Depth.RECORDS))
+    counted = [count_all(auditor, lot, old=old) for lot in (small, large) for old in (False, True)][-1]
+    print("both sides read", {f"{topic}/{n}": span.end for (topic, n), span in ends_of(auditor, large).items()})
+    print(
+        f"count() counts {counted:,} records: {large.records:,} of the source and as many outputs, {RECEIPTS} receipts"
+    )
+    works: dict[str, Callable[[], Any]] = {
+        "count(), Spark's default": lambda: count_all(auditor, large, old=True),
+        "count(), as the audit reads": lambda: count_all(auditor, large, old=False),
+        "depth records": lambda: auditor(large.path, Depth.RECORDS),
+        "depth offsets, a quarter": lambda: auditor(small.path, Depth.OFFSETS),
+        "depth offsets": lambda: auditor(large.path, Depth.OFFSETS),
+    }
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            took, result = _timed(work)
+            times[name].append(took)
+            if name == "depth records":
+                _complete(result)
+                assert sum(result.totals.values()) == large.records
+        print("  " + ", ".join(f"{name} {took[-1]:.1f} s" for name, took in times.items()), flush=True)
+    medians = {name: statistics.median(took) for name, took in times.items()}
+    old, new, audit, one, two = medians.values()
+    cold = [_process("bare", large.name, large.bootstrap), _process("measure", str(large.path))]
+    cold_ratio = f"count() {cold[0]:.1f} s, depth records {cold[1]:.1f} s: {cold[0] / cold[1]:.2f}"
+    print(f"from a cold start, Spark's own included: {cold_ratio}")
+    print(
+        f"count():       {counted / old:10,.0f} records/s by Spark's default, {counted / new:,.0f} as the audit reads"
+    )
+    print(
+        f"depth records: {counted / audit:10,.0f} records/s, {old / audit:.2f} and {new / audit:.2f} of them (wanted: 0.5)"
+    )
+    print(
+        f"depth offsets: {one:.2f} s over {small.records:,} records, {two:.2f} s over {large.records:,}: {two / one:.2f} times"
+    )
+
+
+def _process(*command: str) -> float:
+    """Seconds that a command of this module takes, in a process of its own."""
+    run = [sys.executable, "-m", "tests.bench.audit", *command]
+    return _timed(lambda: subprocess.run(run, check=True, capture_output=True))[0]
 
 
 def _memories(bootstrap: str, folder: Path, millions: list[float]) -> None:
@@ -258,6 +295,16 @@ def _memories(bootstrap: str, folder: Path, millions: list[float]) -> None:
     first, last = rows[0], rows[-1]
     for part in ("jvm_mb", "python_mb"):
         print(f"{part}: {last[1][part] / first[1][part]:.2f} times, for {last[0] / first[0]:g} times the records")
+
+
+@app.command()
+def bare(name: str, bootstrap: str) -> None:
+    """A bare count, by Spark's default, in this process."""
+    auditor = Auditor(spark_session("local[2]"))
+    lot = object.__new__(Lot)
+    lot.name, lot.bootstrap = name, bootstrap
+    print(count_all(auditor, lot, old=True))
+    auditor.spark.stop()
 
 
 @app.command()

@@ -11,8 +11,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from spark_batch.bitmaps import SIZE, unpack
+from spark_batch.latency import Sample, unpack_times
+from spark_batch.model import Range
 from spark_batch.plan import SOURCE, Plan
-from spark_batch.scan import OPEN_BUCKETS, OutputScan, SourceScan, What
+from spark_batch.scan import OutputScan, SourceScan
+from spark_batch.scanned import OPEN_BUCKETS, What
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,11 +127,44 @@ def test_far_apart_offsets_are_handed_over_in_time_and_none_is_lost() -> None:
     assert len({(row["index"], row["bucket"]) for row in rows if row["what"] == What.BITS}) > OPEN_BUCKETS
 
 
-def test_source_records_are_seen_by_their_own_offsets() -> None:
-    batches = [
-        pa.record_batch([pa.array([1, 1], pa.int32()), pa.array(pair, pa.int64())], names=["partition", "offset"])
-        for pair in ([3, 5], [SIZE + 1, SIZE + 2])
+def source_batch(offsets: Sequence[int], times: Sequence[int], keys: Sequence[int | None]) -> pa.RecordBatch:
+    columns = [
+        pa.array([1] * len(offsets), pa.int32()),
+        *(pa.array(column, pa.int64()) for column in (offsets, times, keys)),
     ]
-    rows = [row for made in SourceScan(PLAN, "in")(batches) for row in made.to_pylist()]
-    assert bits(rows) == {(1, 0): [3, 5, SIZE + 1, SIZE + 2]}
+    return pa.record_batch(columns, names=["partition", "offset", "time_ms", "key"])
+
+
+def test_source_records_are_seen_by_their_own_offsets_with_their_times() -> None:
+    """Times go by bucket, without those that have none; what came late is told once per partition."""
+    batches = [
+        source_batch([3, 5], [1000, 900], [7, 7]),
+        source_batch([SIZE - 1, SIZE + 1, SIZE + 2], [-1, 2000, 1600], [7, None, 7]),
+        source_batch([SIZE + 9], [500], [7]),
+    ]
+    sample = Sample(0, {("in", 1): (Range(0, SIZE + 9),), ("other", 1): (Range(0, 10**6),)})
+    rows = [row for made in SourceScan(PLAN, "in", sample)(batches) for row in made.to_pylist()]
+    assert bits(rows) == {(1, 0): [3, 5, SIZE - 1, SIZE + 1, SIZE + 2, SIZE + 9]}
     assert {row["topic"] for row in rows} == {SOURCE}
+    times = [
+        (row["bucket"], *(column.tolist() for column in unpack_times(row["times"])))
+        for row in rows
+        if row["what"] == What.TIMES
+    ]
+    assert times == [(0, [3, 5], [1000, 900]), (1, [1, 2], [2000, 1600]), (1, [9], [500])]
+    assert of(rows, What.TARDY, "source", "n", "low", "high") == [(1, 3, 1, 100)]
+
+
+def test_of_a_sample_only_the_times_that_are_drawn_are_kept() -> None:
+    offsets = list(range(4000))
+    sample = Sample(2)
+    rows = [
+        row
+        for made in SourceScan(PLAN, "in", sample)([source_batch(offsets, offsets, [None] * 4000)])
+        for row in made.to_pylist()
+    ]
+    (found,) = [unpack_times(row["times"]) for row in rows if row["what"] == What.TIMES]
+    drawn = np.flatnonzero(sample.drawn(np.arange(4000))).tolist()
+    assert (drawn, drawn) == (found[0].tolist(), found[1].tolist())
+    assert of(rows, What.TARDY, "n") == []
+    assert bits(rows) == {(1, 0): offsets}
