@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint configs types bench bench-cel bench-audit fuzz audit-proof lock clean
+.PHONY: help demo test test-long lint configs types bench bench-cel bench-audit fuzz audit-proof faults lock clean
 
 help: ## what can be done here
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,8 @@ demo: $(VENV)/demo ## real records through a real broker, a worker killed inside
 test: $(VENV)/dev ## all tests, on a real broker
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not long"
 
-test-long: $(VENV)/dev ## the tests of the audit that take long
-	@$(BIN)/python -m pytest -m long --durations=10 tests/audit
+test-long: $(VENV)/dev ## the tests of the audit and of faults that take long
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m long --durations=10
 
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .
@@ -42,6 +42,9 @@ bench-audit: $(VENV)/dev ## the audit against a bare count() of the same topics
 audit-proof: $(VENV)/dev ## a thousand planted defects to be found, a hundred audits of a running pipeline without a false alarm
 	@$(BIN)/python -m tests.audit sensitivity
 	@$(BIN)/python -m tests.audit specificity --audits 100
+
+faults: $(VENV)/dev ## a thousand faults on three brokers, and a report
+	@$(BIN)/python -m tests.faults --faults 1000
 
 fuzz: $(VENV)/dev ## a million records through every step, ten thousand damaged pipeline files
 	@$(BIN)/python -m tests.fuzz records --count 1000000
