@@ -42,7 +42,7 @@ def main(
         for planned in islice(rounds_of(seed, plans), only, None if only is None else only + 1):
             result = play(planned, arena, Path(folder), auditor)
             results.append(result)
-            page = report.write(results, out, seed=seed, wanted=faults)
+            page = report.write(results, out, seed=seed, wanted=faults, plans=plans)
             typer.echo(_line(result))
             done = sum(len(result.faults) for result in results)
             if done >= faults or time.monotonic() - began > 60 * minutes:

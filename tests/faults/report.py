@@ -33,8 +33,8 @@ _PAGE = """\
  .bad { color: #b00020; font-weight: 600 } svg { max-width: 100%; height: auto } code { background: #f4f4f4 }
 </style>
 <h1>{{ "Exactly once, by every judge" if ok else "NOT exactly once" }}</h1>
-<p>{{ summary }}. Seed {{ seed }}: <code>python -m tests.faults --seed {{ seed }} --faults {{ wanted }}</code> plans the same faults in
-the same order; <code>--only N</code> plays one round of it.</p>
+<p>{{ summary }}. Seed {{ seed }}: <code>python -m tests.faults --seed {{ seed }} --faults {{ wanted }} --plans {{ plans }}</code> plans
+the same faults in the same order; <code>--only N</code> plays one round of it.</p>
 {{ picture }}
 <h2>Faults</h2>
 <p>Recovery, in seconds: of a worker from its restart (of a zombie from its awakening) until a commit that it made since could be
@@ -62,7 +62,7 @@ WORKER_KILL_S, BROKER_KILL_S = 3.0, 15.0
 """What recovery may take (issue: liveness)."""
 
 
-def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int) -> Path:
+def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int, plans: int) -> Path:
     """`report.json` and `index.html` in the folder; returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(json.dumps(_machine(results, seed, wanted), indent=1, default=str))
@@ -73,6 +73,7 @@ def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int) ->
             summary=summary(results),
             seed=seed,
             wanted=wanted,
+            plans=plans,
             picture=Markup(_timeline(results)),
             faults=table(results),
             liveness="; ".join(liveness(results)),
