@@ -19,7 +19,16 @@ from spark_batch.content import both_sides, judge_content
 from spark_batch.context import Judged
 from spark_batch.figures import mismatches
 from spark_batch.latency import percentiles, sample_of
-from spark_batch.ledger import Tallies, balances, count_held, foreign_notes, ledger, next_outputs_from, tallies
+from spark_batch.ledger import (
+    Tallies,
+    balances,
+    count_held,
+    foreign_notes,
+    imbalances,
+    ledger,
+    next_outputs_from,
+    tallies,
+)
 from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
 from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
@@ -77,10 +86,11 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
                 work.count(row["source"], row["start"], verdict, records)
     else:
         topics = _judge_topics(context, entries, tiled, work, kept)
-    context.tell("putting findings together")
-    findings, finding_counts, table = _all_findings(context, work, kept)
     context.tell("balancing the ledger")
     rows = () if held is None else ledger(context, plan, topics.counted, held.result(), receipts.flying)
+    work.planned.findings.extend(imbalances(rows))
+    context.tell("putting findings together")
+    findings, finding_counts, table = _all_findings(context, work, kept)
     audited = {
         partition: aside[partition][1] if partition in aside else Range(plan.begin[number], plan.committed[number])
         for number, partition in enumerate(plan.sources)

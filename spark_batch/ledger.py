@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from spark_batch.model import Balance, Disorder, LedgerRow
+from spark_batch.model import Balance, Disorder, Finding, Kind, LedgerRow
 from spark_batch.plan import output_ranges
 from spark_batch.scanned import What
 from spark_batch.topics import read_topic
@@ -116,6 +116,22 @@ def ledger(
             )
         )
     return tuple(rows)
+
+
+def imbalances(rows: Sequence[LedgerRow]) -> list[Finding]:
+    """More records than a partition has offsets for, or more committed ones than there are: two reads that contradict each other."""
+    return [
+        Finding(
+            Kind.LEDGER,
+            row.topic,
+            row.partition,
+            row.start,
+            row.end,
+            detail=f"{row.committed} committed + {row.aborted} aborted + {row.markers} markers: a count below zero cannot be",
+        )
+        for row in rows
+        if row.aborted < 0 or row.markers < 0
+    ]
 
 
 def balances(plan: Plan, totals: Sequence[Sequence[int]], *, faults: bool) -> tuple[Balance, ...]:

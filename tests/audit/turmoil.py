@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 _CHUNK = 200
+_JOIN_S = 10.0
 
 
 @dataclass(slots=True)
@@ -128,9 +129,11 @@ class Turmoil:
 
     def _disturb(self) -> None:
         """Wanted numbers of workers 1, 3, 1, 3, ...; workers leave in order or by SIGKILL, and the dead come back."""
-        wanted = 1
+        wanted, before = 1, -1
         try:
             while not self._stop.wait(self._change_s * (0.5 + self._dice.random())):
+                self._await_rebalance(before)
+                before = self.count().rebalances
                 wanted = 4 - wanted
                 for slot in self._slots[:wanted]:
                     if slot.worker is None or not slot.worker.alive:
@@ -143,6 +146,12 @@ class Turmoil:
                         self._leave(slot)
         except Exception as error:  # noqa: BLE001 - told by the thread that leaves
             self._problems.append(f"disturbing: {error!r}")
+
+    def _await_rebalance(self, before: int) -> None:
+        """Until the last change has shown: on a busy machine workers would else be gone again before they had joined."""
+        deadline = time.monotonic() + _JOIN_S
+        while self.count().rebalances <= before and time.monotonic() < deadline and not self._stop.wait(0.5):
+            pass
 
     def _leave(self, slot: _Slot) -> None:
         assert slot.worker is not None
