@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 _LONG = {
-    "test_cluster.py": None,
     "test_multiset.py": None,
     "test_rules.py": None,
     "test_shared_sink.py": None,
