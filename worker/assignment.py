@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from worker.errors import StoppedError, WorkerError, error_of, is_hopeless
+from worker.errors import ConsumerFencedError, StoppedError, WorkerError, error_of, is_hopeless, is_or_wraps
 from worker.topics import source_topics
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
                 return call()
         except KafkaException as exception:
             error = error_of(exception)
+            if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID):
+                raise ConsumerFencedError(error.str()) from exception
             fatal = error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - how a consumer's comes
             if time.monotonic() > deadline or fatal or is_hopeless(error):
                 raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception

@@ -103,7 +103,7 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             DeadLetterLimit(limit.share, limit.window, limit.absolute),
             watchdog,
             progress.committed,
-            topics.ids,
+            topics,
         )
         drained = Drain.at_start(loop.source.consumer, settings) if until_drained else None
         try:

@@ -46,6 +46,10 @@ class FencedByTwinError(WorkerError):
     exit_code = ExitCode.FENCED
 
 
+class ConsumerFencedError(FencedByTwinError):
+    """Our consumer was fenced as a static member: by a twin, or by a request of its own that came late (#3437)."""
+
+
 class DeadLetterLimitError(WorkerError):
     exit_code = ExitCode.DEAD_LETTER_LIMIT
 
@@ -68,6 +72,14 @@ class TransactionError(Exception):
         self.outcome = outcome
         self.operation = operation
         self.error = error
+
+
+class CommitUnknownError(Exception):
+    """A commit that may or may not have taken place: only the broker's committed offsets can tell (E3, E4, E6)."""
+
+    def __init__(self, cause: TransactionError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class UndeliverableError(Exception):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+import time
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Format = Literal["auto", "console", "json"]
 
@@ -34,21 +36,49 @@ def configure(log_format: Format, level: str) -> None:
     )
 
 
-class LibrdkafkaLog:
-    """What confluent-kafka wants of a logger, so that librdkafka's own lines come out in our format.
+LIMIT_S = 10.0
+"""The same is said so often at most: while a broker is away, librdkafka says it many times a second."""
 
-    ``on_broken_connection``: called for each line about one (FAIL, at level info). librdkafka tells error_cb of connections that could not
-    be made; of one that a broker closed in the middle of a request it tells the log alone (rd_kafka_broker_conn_closed).
+_MOST_TEXTS = 256
+_PASSING = re.compile(r"\d+ ?ms|, \d+ identical error\(s\) suppressed|#(?:producer|consumer)-\d+")
+"""What differs from one time to the next: times, counts, the number of a client that was made anew."""
+
+
+class Limiter:
+    """Lets each text through once in ``LIMIT_S``. Texts that differ in times alone are the same."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def passes(self, text: str) -> dict[str, int] | None:
+        """None where it was said just now; else what to add to the line: how many were suppressed since, if any."""
+        now, key = time.monotonic(), _PASSING.sub("", text)
+        last, suppressed = self._said.get(key, (float("-inf"), 0))
+        if now - last < LIMIT_S:
+            self._said[key] = last, suppressed + 1
+            return None
+        if len(self._said) > _MOST_TEXTS:
+            self._said.clear()
+        self._said[key] = now, 0
+        return {"suppressed": suppressed} if suppressed else {}
+
+
+class LibrdkafkaLog:
+    """What confluent-kafka wants of a logger, so that librdkafka's own lines come out in our format, and none too often.
+
+    ``notices``: start of a line -> what is called for each such line, also for those that are not written. librdkafka tells error_cb of
+    connections that could not be made; of one that a broker closed in the middle of a request it tells the log alone (FAIL, at level info:
+    rd_kafka_broker_conn_closed).
     """
 
-    def __init__(self, on_broken_connection: Callable[[], None] = lambda: None) -> None:
-        self._on_broken_connection = on_broken_connection
-        self._last = ""
+    def __init__(self, notices: Mapping[str, Callable[[], None]] | None = None, limiter: Limiter | None = None) -> None:
+        self._notices = notices or {}
+        self._limiter = limiter or Limiter()
 
     def log(self, level: int, message: str, *args: object) -> None:
         text = message % args if args else message
-        if text.startswith("FAIL "):
-            self._on_broken_connection()
-        if text != self._last:  # while no broker is there, each attempt to connect says the same
-            self._last = text
-            structlog.get_logger("librdkafka").log(level, text)
+        for start, notice in self._notices.items():
+            if text.startswith(start):
+                notice()
+        if (more := self._limiter.passes(text)) is not None:
+            structlog.get_logger("librdkafka").log(level, text, **more)

@@ -21,26 +21,36 @@ from confluent_kafka import TopicPartition
 from worker.assignment import committed_offsets
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.diversions import CAREFUL_RECORDS, Diversions
-from worker.errors import FencedByTwinError, Outcome, TransactionError, UndeliverableError, WorkerError
+from worker.errors import (
+    CommitUnknownError,
+    ConsumerFencedError,
+    FencedByTwinError,
+    Outcome,
+    StoppedError,
+    TransactionError,
+    UndeliverableError,
+    WorkerError,
+)
 from worker.fill import Filler
 from worker.offsets import Offsets, Partition
 from worker.receipt import Receipt
 from worker.source import NotAMemberError, Source
-from worker.transaction import CommitUnknownError, TransactionalProducer
+from worker.transaction import TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from transforms.records import Result, SourceRecord
     from worker.batch import Batch
     from worker.settings import Settings
+    from worker.topics import Topics
     from worker.watchdog import Watchdog
 
 TWIN_FENCINGS = 3
 """Fenced so often within two transaction timeouts, a twin is alive: our own timeouts fence once per timeout at most (E2)."""
 
-HOPELESS_ATTEMPTS = 8
-"""Fresh producers in a row without a commit between them: then something is wrong that another one will not mend."""
+TELL_EVERY = 8
+"""After so many failures without a commit between them it is told what is missing. It is tried on: brokers may be away for hours."""
 
 FENCED_PAUSE_S = 0.5
 """For the group's answer to the heartbeat that a worker sends first when it wakes up."""
@@ -58,7 +68,7 @@ _log = structlog.get_logger("reckon.loop")
 
 class TransactionalLoop:
     """One worker. ``transform``: from a run of records of one partition to its Result. ``on_commit`` is told of every receipt,
-    ``ids_of`` gives the ids of topics.
+    ``topics`` tells their ids, and what is wrong with them; nothing is told without it.
     """
 
     def __init__(
@@ -69,21 +79,21 @@ class TransactionalLoop:
         limit: DeadLetterLimit,
         watchdog: Watchdog,
         on_commit: Callable[[Receipt], None] = lambda _: None,
-        ids_of: Callable[[Collection[str]], dict[str, str]] = lambda _: {},
+        topics: Topics | None = None,
     ) -> None:
         self._settings = settings
         self._digest = digest
         self._limit = limit
         self._watchdog = watchdog
         self._on_commit = on_commit
+        self._what_is_wrong: Callable[[], list[str]] = topics.what_is_wrong if topics else list
         self._incarnation = str(uuid.uuid4())
         self._sequence = 0
         self._offsets = Offsets()
         self._producer = TransactionalProducer(settings.producer, watchdog)
-        self.source = Source(settings, self._offsets, watchdog, ids_of)
+        self.source = Source(settings, self._offsets, watchdog, topics.ids if topics else lambda _: {})
         self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
         self._failed_attempts = 0
-        self._fresh_producers = 0
         self._most = settings.transaction.records
         self._diversions = Diversions()
         self._filler = Filler(settings, transform, self._producer, self._diversions)
@@ -133,6 +143,10 @@ class TransactionalLoop:
             receipt = self._fill(batch)
             self._commit(receipt)
         except CommitUnknownError as unknown:
+            if unknown.cause.outcome is Outcome.FATAL:
+                # Refused for want of a permission. If it took place all the same, an attempt before this one did, and nothing aborts
+                # what is committed (E6): the worker stops in either case, and readers need not wait for the timeout.
+                self._abort_quietly()
             self._resolve(unknown, receipt)
         except UndeliverableError as undeliverable:
             self._diversions.note(undeliverable, self._offsets.ranges())
@@ -198,8 +212,8 @@ class TransactionalLoop:
         self._committed(receipt)
 
     def _committed(self, receipt: Receipt) -> None:
-        self.source.pins.clear()
-        self._failed_attempts = self._fresh_producers = 0
+        self.source.committed()
+        self._failed_attempts = 0
         if not receipt.partitions:
             return
         self._sequence = receipt.sequence
@@ -227,8 +241,14 @@ class TransactionalLoop:
 
     def _rewind(self) -> None:
         self.source.seek(self._offsets.rewind())
+        self._pause()
+
+    def _pause(self) -> None:
+        """Before another attempt, the longer the more there were; every so many of them it is told what is missing."""
         pause = PAUSES_S[min(self._failed_attempts, len(PAUSES_S) - 1)]
         self._failed_attempts += 1
+        if self._failed_attempts % TELL_EVERY == 0:
+            _log.error("nothing committed", attempts=self._failed_attempts, wrong=self._what_is_wrong())
         time.sleep(pause)
 
     def _replace(self, error: TransactionError) -> None:
@@ -245,32 +265,38 @@ class TransactionalLoop:
         time.sleep(FENCED_PAUSE_S)
 
     def _recreate(self, error: TransactionError) -> None:
-        """A fresh producer with the same id; its init aborts what the old one left open (E2)."""
+        """A fresh producer with the same id; its init aborts what the old one left open (E2). Patient while brokers are away."""
         self._count(error)
-        try:
-            self._producer.open()
-        except TransactionError as again:
-            self._recreate(again)
+        while True:
+            try:
+                return self._producer.open()
+            except TransactionError as again:
+                self._count(again)
+            if self._watchdog.stopping:
+                raise StoppedError("stopped while waiting for a transaction coordinator")
+            self._pause()
 
     def _count(self, error: TransactionError) -> None:
-        """Count the producers that were lost. WorkerError where another one will not mend it."""
+        """Count the producers that were fenced. WorkerError where another one will not mend it."""
         if error.outcome is Outcome.FATAL:
             raise WorkerError(str(error)) from error
-        self._fresh_producers += 1
         if error.outcome is Outcome.FENCED:
             now = time.monotonic()
             self._fencings.append(now)
             window = 2 * self._settings.transaction_timeout_s
-            if len(self._fencings) == TWIN_FENCINGS and now - self._fencings[0] < window:
+            if len(self._fencings) == TWIN_FENCINGS and now - self._fencings[0] < window and not self._excused():
                 raise FencedByTwinError(
                     f"fenced {TWIN_FENCINGS} times within {window:g} s: another live worker uses transactional.id "
                     f"{self._settings.transactional_id}. Give each its own RECKON_INSTANCE_ID"
                 ) from error
-        if self._fresh_producers > HOPELESS_ATTEMPTS:
-            raise WorkerError(
-                f"{HOPELESS_ATTEMPTS} fresh producers in a row committed nothing; the last error: {error}"
-            ) from error
         _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
+
+    def _excused(self) -> bool:
+        """Whether topics that are gone explain the fencings: their outputs time out, and with them the transactions."""
+        wrong = self._what_is_wrong()
+        if wrong:
+            _log.error("fenced again and again", wrong=wrong)
+        return bool(wrong)
 
     def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
         """Ask the broker whether a commit took place (E3, E4, E6).
@@ -282,7 +308,11 @@ class TransactionalLoop:
         outcome = Outcome.RECREATE if cause.outcome is Outcome.ABORT else cause.outcome
         self._replace(TransactionError(outcome, cause.operation, cause.error))
         ranges = self._offsets.ranges()
-        found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
+        try:
+            found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
+        except ConsumerFencedError as fenced:
+            self.source.replace(fenced)
+            found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
         took_place = bool(ranges) and all(found.get(partition, -1) >= end for partition, (_, end) in ranges.items())
         self.source.seek(self._offsets.resolve(found))
         _log.warning("commit resolved", committed=took_place)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaException
 
+from worker.errors import ConsumerFencedError, FencedByTwinError
 from worker.settings import STATIC_ID
 
 if TYPE_CHECKING:
@@ -22,11 +24,59 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
     from worker.settings import Settings
+    from worker.watchdog import Watchdog
+
+TWIN_FENCINGS = 3
+TWIN_WINDOW_S = 60.0
+"""Fenced so often in so short a time without a reason of our own, a twin is alive."""
+
+REJOIN_PAUSE_S = 1.0
+"""Before a fresh consumer joins: for the heartbeats of whoever may have our place."""
 
 LEAVE_S = 2.0
 """How long to try to leave a group in order; its session timeout does the rest."""
 
 _log = structlog.get_logger("reckon.membership")
+
+
+class Fencings:
+    """Tells a twin from ourselves when the group fences our static member (the same idea as E2).
+
+    A member whose session has ended on its own side, as its coordinator was away, joins anew without a member id; a request of
+    before, sent once more, then meets the new id and is fenced (librdkafka #3437). That is no twin, and a fresh consumer mends it. But
+    whoever stood still meanwhile has to think that its instance was started again, and to leave its successor alone.
+    """
+
+    def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
+        self._instance_id = settings.instance_id
+        self._watchdog = watchdog
+        self._fenced: deque[float] = deque(maxlen=TWIN_FENCINGS)
+        self._session_ended = False
+        self._proven = time.monotonic()
+
+    def session_ended(self) -> None:
+        """To be called when librdkafka says that no answer of the coordinator came for a session timeout."""
+        self._session_ended = True
+
+    def proven(self) -> None:
+        """A commit took place: nobody had our place until now."""
+        self._proven = time.monotonic()
+
+    def count(self, fenced: ConsumerFencedError) -> None:
+        """A fencing, after a pause. FencedByTwinError when it was a twin's; else the group may be joined anew."""
+        time.sleep(REJOIN_PAUSE_S)
+        now = time.monotonic()
+        by_ourselves, self._session_ended = self._session_ended, False
+        stood_still = self._watchdog.woke_at > self._proven
+        if not by_ourselves:
+            self._fenced.append(now)
+        twin = len(self._fenced) == TWIN_FENCINGS and now - self._fenced[0] < TWIN_WINDOW_S
+        if stood_still or twin:
+            raise FencedByTwinError(
+                f"another live worker uses our instance id {self._instance_id} and has taken our place in the group. "
+                f"Give each its own RECKON_INSTANCE_ID: {fenced}"
+            ) from fenced
+        _log.warning("fresh consumer", reason=str(fenced), session_ended=by_ourselves)
 
 
 def is_static_by_default(settings: Settings) -> bool:

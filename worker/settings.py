@@ -57,7 +57,14 @@ _OURS = {
     "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
     "group.id": "set group_id in the pipeline file or RECKON_GROUP_ID",
 }
+_CONNECTION_DEFAULTS: ClientConfig = {
+    # A broker that was restarted is tried again after a second at most; librdkafka waits up to ten.
+    "reconnect.backoff.max.ms": 1_000,
+    # As in Java's clients: a host that is gone answers nothing, and librdkafka would wait for half a minute.
+    "socket.connection.setup.timeout.ms": 10_000,
+}
 _CONSUMER_DEFAULTS: ClientConfig = {
+    **_CONNECTION_DEFAULTS,
     "group.protocol": "classic",
     "max.poll.interval.ms": 300_000,
     # librdkafka's 1000 stops fetching for a second whenever its queue is full: it alone halves the throughput (DECISIONS.md).
@@ -75,6 +82,10 @@ _CLASSIC_DEFAULTS: ClientConfig = {
     "partition.assignment.strategy": "cooperative-sticky",
 }
 _PRODUCER_DEFAULTS: ClientConfig = {
+    **_CONNECTION_DEFAULTS,
+    # After a re-bootstrap (KIP-899) librdkafka 2.16 may find no coordinator any more ("No brokers available for Transactions"), and
+    # send_offsets_to_transaction hangs. What a re-bootstrap is for, a fresh producer does: it begins with bootstrap.servers.
+    "metadata.recovery.strategy": "none",
     "transaction.timeout.ms": 30_000,
     "compression.type": "lz4",
     "linger.ms": 5,

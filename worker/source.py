@@ -7,6 +7,7 @@ Kafka Streams' rebalance code long.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from itertools import groupby
@@ -17,9 +18,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from worker.assignment import ends_of_new_topics, starting_offsets
 from worker.batch import Batch
-from worker.errors import BadConfigError, FencedByTwinError, WorkerError, is_or_wraps, is_passing, kafka_error_in
-from worker.logs import LibrdkafkaLog
-from worker.membership import is_static_by_default, leave
+from worker.errand import Errands, HungError
+from worker.errors import (
+    BadConfigError,
+    ConsumerFencedError,
+    FencedByTwinError,
+    WorkerError,
+    is_or_wraps,
+    is_passing,
+    kafka_error_in,
+)
+from worker.logs import LibrdkafkaLog, Limiter
+from worker.membership import Fencings, is_static_by_default, leave
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -36,6 +46,9 @@ IDLE_WAIT_S = 0.2
 
 GATHER_WAIT_S = 0.005
 """How long to wait for the next fetch when the broker has more than the local queue."""
+
+CLOSE_S = 5.0
+"""How long to wait for a consumer that was fenced to end."""
 
 SPACING_S = 0.02
 """Between two batches in a row: a trickle would make a transaction of every few records, which meets the markers of the one before."""
@@ -68,14 +81,43 @@ class Source:
         self._closing = False
         self._handed_over = float("-inf")
         self._new_topics: dict[Partition, int] = {}
-        self._consumer = Consumer(settings.consumer, logger=LibrdkafkaLog(), error_cb=_on_error)
+        self._limiter = Limiter()
+        self._fencings = Fencings(settings, watchdog)
+        self._fenced: ConsumerFencedError | None = None
+        self._consumer = self._fresh_consumer()
 
     @property
     def consumer(self) -> Consumer:
         return self._consumer
 
     def subscribe(self) -> None:
+        """Join the group, in the background; nothing is assigned before the first poll."""
         self._new_topics = ends_of_new_topics(self._consumer, self._settings, self._watchdog)
+        self._join()
+
+    def replace(self, fenced: ConsumerFencedError) -> None:
+        """A fresh consumer in the place of one that was fenced; the group's committed offsets say where it begins, nothing is at hand.
+
+        FencedByTwinError where somebody else has our place.
+        """
+        self._fencings.count(fenced)
+        self._fenced = None
+        old, self._consumer = self._consumer, self._fresh_consumer()
+        self._forget(self._offsets.owned)
+        with contextlib.suppress(HungError, KafkaException, SystemError), self._watchdog.guard("close consumer"):
+            Errands().run(old.close, CLOSE_S)
+        self._join()
+
+    def committed(self) -> None:
+        """A transaction was committed: what was to be pinned is, and nobody has taken our place so far."""
+        self.pins.clear()
+        self._fencings.proven()
+
+    def _fresh_consumer(self) -> Consumer:
+        log = LibrdkafkaLog({"SESSTMOUT ": self._fencings.session_ended}, self._limiter)
+        return Consumer(self._settings.consumer, logger=log, error_cb=self._on_error)
+
+    def _join(self) -> None:
         self._consumer.subscribe(
             [self._settings.pattern] if self._settings.pattern else list(self._settings.topics),
             on_assign=self._on_assign,
@@ -91,6 +133,16 @@ class Source:
         limits = self._settings.transaction
         records = min(limits.records, most or limits.records)
         batch = self._batch = Batch()
+        try:
+            self._fill_up(batch, records)
+        except ConsumerFencedError as fenced:
+            self.replace(fenced)
+        if batch:
+            self._handed_over = time.monotonic()
+        return batch
+
+    def _fill_up(self, batch: Batch, records: int) -> None:
+        limits = self._settings.transaction
         self._take(self._consume(1, IDLE_WAIT_S))
         deadline = time.monotonic() + limits.interval_ms / 1000
         spaced = min(deadline, self._handed_over + SPACING_S)
@@ -106,9 +158,6 @@ class Source:
             self._take(messages)
             if time.monotonic() >= deadline:
                 break
-        if batch:
-            self._handed_over = time.monotonic()
-        return batch
 
     def pass_markers(self) -> None:
         """Count what lies between the last record and the end of a partition as read: commit markers and aborted records, never data.
@@ -144,8 +193,14 @@ class Source:
                 _log.warning(
                     "assigning anew instead of a seek", topic=topic, partition=partition, reason=str(exception)
                 )
-                self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-                self._consumer.incremental_assign([target])
+                try:
+                    self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+                    self._consumer.incremental_assign([target])
+                except KafkaException as again:
+                    self._fenced = _fencing_in(kafka_error_in(again))
+                    if self._fenced is None:
+                        raise
+                    return  # the next poll replaces the consumer, which then begins at the committed offsets
 
     def close(self) -> None:
         """Leave the group, so that the others need not wait for the session timeout."""
@@ -156,6 +211,8 @@ class Source:
             self._consumer.close()
 
     def _consume(self, most: int, wait_s: float) -> list[Message]:
+        if self._fenced is not None:
+            raise self._fenced
         try:
             return self._consumer.consume(most, wait_s)
         except (KafkaException, SystemError) as exception:  # how confluent-kafka raises a consumer's fatal error
@@ -206,7 +263,6 @@ class Source:
         return False
 
     def _on_event(self, message: Message, error: KafkaError) -> None:
-        where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
             topic, number, offset = message.topic(), message.partition(), message.offset()
@@ -221,12 +277,15 @@ class Source:
                 f"that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
             )
         elif is_passing(error) and not error.fatal():
-            _log.warning("consumer", error=error.name(), reason=error.str(), **where)
+            self._tell(error, topic=message.topic(), partition=message.partition())
         else:
-            raise _unreadable(error, f"{message.topic()}[{message.partition()}]: ")
+            # A missing right on the group comes as an event of no partition: None[0].
+            raise _unreadable(error, f"{message.topic()}[{message.partition()}]: " if message.topic() else "")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._closing:  # a join that was under way: nothing will be read, so nothing is looked up
+        if (
+            self._closing or consumer is not self._consumer
+        ):  # a join that was under way: nothing will be read, so nothing is looked up
             consumer.incremental_assign(partitions)
             return
         ours = [(p.topic, p.partition) for p in partitions]
@@ -247,13 +306,23 @@ class Source:
         _log.warning("lost", partitions=_names(partitions), owned=len(self._offsets.owned))
 
     def _release(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        gone = [(p.topic, p.partition) for p in partitions]
+        if consumer is self._consumer:  # and not one that is being closed, whose partitions may be ours again
+            self._forget([(p.topic, p.partition) for p in partitions])
+        consumer.incremental_unassign(partitions)
+
+    def _forget(self, gone: Collection[Partition]) -> None:
         self._batch.drop(gone)
         self._offsets.release(gone)
         for partition in gone:
             self.pins.pop(partition, None)
             self.ends_reached.pop(partition, None)
-        consumer.incremental_unassign(partitions)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._tell(error)
+
+    def _tell(self, error: KafkaError, **where: object) -> None:
+        if (more := self._limiter.passes(f"{error.str()} {where}")) is not None:
+            _log.warning("consumer", error=error.name(), reason=error.str(), **where, **more)
 
 
 class NotAMemberError(Exception):
@@ -261,11 +330,9 @@ class NotAMemberError(Exception):
 
 
 def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
-    if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID):
-        return FencedByTwinError(
-            f"another live worker uses our instance id and has taken our place in the group. "
-            f"Give each its own RECKON_INSTANCE_ID: {error.str()}"
-        )
+    fenced = _fencing_in(error)
+    if fenced is not None:
+        return fenced
     if is_or_wraps(error, KafkaError.UNRELEASED_INSTANCE_ID):
         return FencedByTwinError(
             "another live consumer uses our group.instance.id, or our predecessor did not leave and its session (the broker's "
@@ -276,6 +343,10 @@ def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
             f"the broker refuses session.timeout.ms (group.min/max.session.timeout.ms): {error.str()}"
         )
     return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
+
+
+def _fencing_in(error: KafkaError) -> ConsumerFencedError | None:
+    return ConsumerFencedError(error.str()) if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID) else None
 
 
 def parse_group_metadata(metadata: bytes) -> tuple[str, int]:
@@ -294,7 +365,3 @@ def parse_group_metadata(metadata: bytes) -> tuple[str, int]:
 
 def _names(partitions: Iterable[TopicPartition]) -> list[str]:
     return sorted(f"{p.topic}[{p.partition}]" for p in partitions)
-
-
-def _on_error(error: KafkaError) -> None:
-    _log.warning("consumer", error=error.name(), reason=error.str())

@@ -84,8 +84,7 @@ class Topics:
         settings = self._settings
         if problem.exit_code not in _MAY_BE_SURROUNDINGS:
             return problem
-        topics = (*settings.topics, *settings.sinks, settings.dead_letter_topic, settings.receipt_topic)
-        lines = list(self._wrong(topics).values())
+        lines = self.what_is_wrong()
         # The names of librdkafka's errors stand in every message of ours.
         if "GROUP_AUTHORIZATION_FAILED" in str(problem):
             lines.append(f"our user lacks the right Read on group {settings.group_id}")
@@ -94,6 +93,12 @@ class Topics:
                 f"our user lacks the rights Write and Describe on transactional id {settings.transactional_id}"
             )
         return BadConfigError("\n".join([str(problem), *lines])) if lines else problem
+
+    def what_is_wrong(self) -> list[str]:
+        """A line for each of our topics that cannot be used now, as far as the broker tells."""
+        settings = self._settings
+        topics = (*settings.topics, *settings.sinks, settings.dead_letter_topic, settings.receipt_topic)
+        return list(self._wrong(topics).values())
 
     def _wrong(self, topics: Collection[str]) -> dict[str, str]:
         """Topic -> why it cannot be used now, as far as the broker tells. Never asked to refuse a start that might succeed."""

@@ -7,14 +7,18 @@ translates its errors), franz-go's GroupTransactSession (commit or abort is all 
 
 from __future__ import annotations
 
+import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from worker.errand import Errands, HungError
 from worker.errors import (
     BrokerUnreachableError,
+    CommitUnknownError,
     Outcome,
     TransactionError,
     UndeliverableError,
@@ -25,7 +29,7 @@ from worker.errors import (
     is_undeliverable,
     kafka_error_in,
 )
-from worker.logs import LibrdkafkaLog
+from worker.logs import LibrdkafkaLog, Limiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +56,13 @@ QUICK_FLUSH_S = 0.1
 RETRY_PAUSE_S = 0.1
 SETTLE_S = 5.0
 
+PATIENCE_S = 10.0
+"""What has not moved for so long, a call or a delivery, is given up with its producer; a fresh one is sooner back than a client that has
+lost its way, and where no broker is there it waits in its place. Less where the broker gives the transaction up sooner."""
+
+INIT_WAIT_S = 2.0
+"""One attempt of init_transactions, which is resumable."""
+
 _log = structlog.get_logger("reckon.transaction")
 
 
@@ -67,10 +78,14 @@ class TransactionalProducer:
         self._config = {**config, "log.connection.close": True, "log_level": level}
         self._watchdog = watchdog
         self._producer: Producer | None = None
-        self._failed: list[KafkaError] = []
+        self._failed: list[tuple[str | None, KafkaError]] = []
+        """Of the transaction at hand: (topic, why a delivery to it failed)."""
         self._fatal: KafkaError | None = None
         self._last_broker_error = float("-inf")
         self._renew = False
+        self._errands = Errands()
+        self._limiter = Limiter()
+        self._patience_s = min(PATIENCE_S, int(config.get("transaction.timeout.ms", 60_000)) / 1000 + SETTLE_S)
 
     @property
     def transactional_id(self) -> str:
@@ -84,23 +99,24 @@ class TransactionalProducer:
     def open(self, *, timeout_s: float | None = None) -> None:
         """A fresh producer. Fences every predecessor with our id and ends its open transaction before this returns (T6).
 
-        ``timeout_s``: BrokerUnreachableError after so many seconds; None waits as long as it takes. TransactionError as of ``classify``.
+        ``timeout_s``: BrokerUnreachableError after so many seconds. TransactionError as of ``classify``, and RECREATE where it does not get
+        there: the next one may.
         """
         self.close()
-        self._failed = []
+        failed: list[tuple[str | None, KafkaError]] = []
+        self._failed = failed
         self._fatal = None
         self._renew = False
         # Forgotten before init_transactions, not after it: what breaks during it hides what breaks in the same way later.
         self._last_broker_error = float("-inf")
         self._producer = Producer(
             self._config,
-            on_delivery=self._on_delivery,
+            on_delivery=partial(_note_failure, failed),
             error_cb=self._on_error,
-            logger=LibrdkafkaLog(self._on_broken_connection),
+            logger=LibrdkafkaLog({"FAIL ": self._on_broken_connection}, self._limiter),
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        wait_s = 2.0 if deadline else -1
-        self._call("init_transactions", lambda: self.producer.init_transactions(wait_s), deadline=deadline)
+        self._call("init_transactions", INIT_WAIT_S, deadline=deadline)
 
     def renew(self) -> None:
         """The next ``begin`` takes a fresh producer."""
@@ -114,7 +130,7 @@ class TransactionalProducer:
         """
         if self._renew:
             self.open()
-        self._call("begin_transaction", self.producer.begin_transaction)
+        self._call("begin_transaction")
 
     def produce(self, messages: Sequence[Message]) -> dict[int, str]:
         """Queue the messages. Returns those that the client itself refuses for ever: index -> reason (E8)."""
@@ -130,7 +146,7 @@ class TransactionalProducer:
             except KafkaException as exception:
                 # The iterator knows where we are: an index counted along would cost every record.
                 index = len(messages) - rest.__length_hint__() - 1  # type: ignore[attr-defined]
-                refused[index] = self._refusal(exception)
+                refused[index] = self._refusal(exception, message[0])
         self._serve("poll", lambda: self.producer.poll(0))
         return refused
 
@@ -159,14 +175,13 @@ class TransactionalProducer:
         if len(self.producer):
             self._serve("flush", lambda: self.producer.flush(QUICK_FLUSH_S))
         try:
-            send = self.producer.send_offsets_to_transaction
-            self._call("send_offsets_to_transaction", lambda: send(list(offsets), group_metadata, -1))
+            self._call("send_offsets_to_transaction", list(offsets), group_metadata, -1)
         except TransactionError as error:
             raise self._cause(error) from error
         self._flush()
         started = time.monotonic()
         try:
-            calls = self._call("commit_transaction", lambda: self.producer.commit_transaction(-1))
+            calls = self._call("commit_transaction", -1)
         except TransactionError as error:
             raise CommitUnknownError(error) from error
         self._ended(started, calls)
@@ -176,29 +191,48 @@ class TransactionalProducer:
         self._settle()
         started = time.monotonic()
         try:
-            calls = self._call("abort_transaction", lambda: self.producer.abort_transaction(-1))
+            calls = self._call("abort_transaction", -1)
         except TransactionError as error:
             outcome = Outcome.RECREATE if error.outcome is Outcome.ABORT else error.outcome
             raise TransactionError(outcome, error.operation, error.error) from error
         self._ended(started, calls)
         self._settle()
-        self._failed = []
+        self._failed.clear()
 
     def close(self) -> None:
-        """Let go of the producer; what it has not delivered is thrown away."""
-        if self._producer is not None:
-            self._producer.purge()
-            self._serve("flush", lambda: self.producer.flush(SETTLE_S))
-            self._producer = None
+        """Let go of the producer; what it has not delivered is thrown away. One that does not end in time is left to end by itself."""
+        if self._producer is None:
+            return
+        held = [self._producer]
+        self._producer = None
 
-    def _call(self, operation: str, call: Callable[[], None], *, deadline: float | None = None) -> int:
-        """Call until it is done (E1, E4: a retriable error means the same call again). Returns how many calls it took."""
+        def let_go() -> None:
+            producer = held.pop()
+            producer.purge()
+            with contextlib.suppress(KafkaException, SystemError):  # a fatal error, which was told before
+                producer.flush(SETTLE_S)
+
+        with contextlib.suppress(HungError), self._watchdog.guard("close producer"):
+            self._errands.run(let_go, SETTLE_S + PATIENCE_S)
+
+    def _call(self, operation: str, *args: object, deadline: float | None = None) -> int:
+        """Call the producer until it is done (E1, E4: a retriable error means the same call again). Returns how many calls it took.
+
+        Not for ever: after PATIENCE_S without a result the outcome is RECREATE. A call that is still not back is left behind with its
+        producer; whatever it does yet, it does with an epoch that the fresh one's init has ended (E3).
+        """
         calls = 0
+        gives_up = time.monotonic() + self._patience_s
         while True:
             calls += 1
             try:
                 with self._watchdog.guard(operation):
-                    call()
+                    # Looked up there: a name for it here would live on in an error's frames, and the client with it.
+                    self._errands.run(lambda: getattr(self.producer, operation)(*args), self._patience_s)
+            except HungError as hung:
+                self._producer = None
+                error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {self._patience_s:g} s")  # noqa: SLF001
+                raise TransactionError(Outcome.RECREATE, operation, error) from hung
             except (KafkaException, SystemError) as exception:
                 error = kafka_error_in(exception)
                 outcome = classify(error)
@@ -208,7 +242,12 @@ class TransactionalProducer:
                     raise BrokerUnreachableError(
                         f"no answer from {self._config['bootstrap.servers']} to {operation}: {error.str()}"
                     ) from exception
-                _log.warning("retrying", operation=operation, error=error.name(), reason=error.str(), calls=calls)
+                if deadline is None and time.monotonic() > gives_up:
+                    raise TransactionError(Outcome.RECREATE, operation, error) from exception
+                if (more := self._limiter.passes(f"{operation} {error.name()} {error.str()}")) is not None:
+                    _log.warning(
+                        "retrying", operation=operation, error=error.name(), reason=error.str(), calls=calls, **more
+                    )
                 self._serve("poll", lambda: self.producer.poll(RETRY_PAUSE_S))
             else:
                 return calls
@@ -246,30 +285,37 @@ class TransactionalProducer:
             except BufferError:
                 continue
 
-    def _refusal(self, exception: KafkaException) -> str:
+    def _refusal(self, exception: KafkaException, topic: str) -> str:
         error = error_of(exception)
         if is_undeliverable(error):
-            return f"{error.name()}: {error.str()}"
+            return f"{error.name()}: {error.str()} (topic {topic})"
         # The transaction has failed already; abort_transaction will tell a fatal error from an abortable one.
-        raise self._cause(TransactionError(Outcome.ABORT, "produce", error)) from exception
+        raise self._cause(TransactionError(Outcome.ABORT, f"produce to {topic}", error)) from exception
 
     def _flush(self) -> None:
-        """Wait until all is delivered; a failed delivery fails the transaction (E7)."""
+        """Wait until all is delivered; a failed delivery fails the transaction (E7), and so does one that does not get on."""
+        left, moved = len(self.producer), time.monotonic()
         while not self._failed and not self._fatal and len(self.producer):
             self._serve("flush", lambda: self.producer.flush(1.0))
+            if len(self.producer) < left:
+                left, moved = len(self.producer), time.monotonic()
+            elif time.monotonic() - moved > self._patience_s:
+                error = KafkaError(KafkaError._TIMED_OUT, f"nothing was delivered for {self._patience_s:g} s")  # noqa: SLF001
+                raise TransactionError(Outcome.RECREATE, "deliver", error)
         if self._fatal:
             raise TransactionError(classify(self._fatal), "deliver", self._fatal)
         if self._failed:
-            outcome = Outcome.FATAL if is_hopeless(self._failed[0]) else Outcome.ABORT
-            raise self._cause(TransactionError(outcome, "deliver", self._failed[0]))
+            topic, failed = self._failed[0]
+            outcome = Outcome.FATAL if is_hopeless(failed) else Outcome.ABORT
+            raise self._cause(TransactionError(outcome, f"deliver to {topic}", failed))
 
     def _cause(self, error: TransactionError) -> TransactionError | UndeliverableError:
         """Why a transaction is to be aborted: the call that notices it first need not be the one that waits for deliveries (E8)."""
         if error.outcome is Outcome.ABORT:
             self._serve("flush", lambda: self.producer.flush(SETTLE_S))
-            for failed in self._failed:
+            for topic, failed in self._failed:
                 if is_undeliverable(failed):
-                    return UndeliverableError({}, f"{failed.name()}: {failed.str()}")
+                    return UndeliverableError({}, f"{failed.name()}: {failed.str()} (topic {topic})")
         return error
 
     def _settle(self) -> None:
@@ -283,21 +329,15 @@ class TransactionalProducer:
             self.producer.purge()
             self._serve("flush", lambda: self.producer.flush(SETTLE_S))
 
-    def _on_delivery(self, error: KafkaError | None, _message: KafkaMessage) -> None:
-        if error is not None and not is_expected_after_abort(error):
-            self._failed.append(error)
-
     def _on_broken_connection(self) -> None:
         self._last_broker_error = time.monotonic()
 
     def _on_error(self, error: KafkaError) -> None:
         self._on_broken_connection()
-        _log.warning("producer error", error=error.name(), reason=error.str())
+        if (more := self._limiter.passes(f"producer error {error.str()}")) is not None:
+            _log.warning("producer error", error=error.name(), reason=error.str(), **more)
 
 
-class CommitUnknownError(Exception):
-    """A commit that may or may not have taken place: only the broker's committed offsets can tell (E3, E4, E6)."""
-
-    def __init__(self, cause: TransactionError) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
+def _note_failure(failed: list[tuple[str | None, KafkaError]], error: KafkaError | None, message: KafkaMessage) -> None:
+    if error is not None and not is_expected_after_abort(error):
+        failed.append((message.topic(), error))

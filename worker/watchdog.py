@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*STOP_SIGNALS, signal.SIGCONT)
+
+STILL_S = 10.0
+"""So long without a turn of its loop, and the process stood still: a frozen machine or container, of which no signal tells."""
 
 _log = structlog.get_logger("reckon.watchdog")
 
@@ -39,6 +43,8 @@ class Watchdog:
         self._signals = 0
         self.stopping = False
         """Whether a stop signal came: finish the batch and leave."""
+        self.woke_at = float("-inf")
+        """When (time.monotonic) the process went on that had stood still; another may have taken its place since."""
 
     @contextmanager
     def guard(self, operation: str) -> Iterator[None]:
@@ -56,7 +62,7 @@ class Watchdog:
         """Take the stop signals over, in the main thread, and start watching."""
         reader, writer = socket.socketpair()
         writer.setblocking(False)
-        previous = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+        previous = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
         wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         thread = threading.Thread(target=self._watch, args=(reader,), name="watchdog", daemon=True)
         thread.start()
@@ -72,6 +78,7 @@ class Watchdog:
 
     def _watch(self, reader: socket.socket) -> None:
         reader.settimeout(0.2)
+        turned = time.monotonic()
         while True:
             try:
                 numbers = reader.recv(64)
@@ -79,6 +86,9 @@ class Watchdog:
                 numbers = None
             if numbers == b"":
                 return
+            before, turned = turned, time.monotonic()
+            if signal.SIGCONT in (numbers or b"") or turned - before > STILL_S:
+                self.woke_at = turned
             for number in numbers or b"":
                 if number in STOP_SIGNALS:
                     self._signalled(number)

@@ -21,7 +21,7 @@ import worker.transaction
 from tests.support.mock_cluster import Api, MockCluster, Reply
 from transforms.records import Result
 from worker.dead_letter import DeadLetterLimit
-from worker.errors import ExitCode, FencedByTwinError, Outcome, TransactionError, WorkerError
+from worker.errors import CommitUnknownError, ExitCode, FencedByTwinError, Outcome, TransactionError, WorkerError
 from worker.loop import TransactionalLoop
 from worker.settings import (
     _CLASSIC_DEFAULTS,
@@ -33,7 +33,7 @@ from worker.settings import (
     TransactionLimits,
     WorkerSettings,
 )
-from worker.transaction import CommitUnknownError, TransactionalProducer
+from worker.transaction import TransactionalProducer
 from worker.watchdog import Watchdog
 
 if TYPE_CHECKING:

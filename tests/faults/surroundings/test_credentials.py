@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.surroundings.secured import PASSWORD, credentials, guard, needed
-from tests.faults.surroundings.trouble import NO_REBOOTSTRAP, ending, goes_on, text
+from tests.faults.surroundings.trouble import ending, goes_on, text
 from tests.support.pipelines import Scene, await_true, events
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_protocol_that_the_listener_does_not_speak(
 def test_a_password_changed_while_the_worker_runs(secured: SecuredCluster, scene: Scene, user: str) -> None:
     """Connections that are there go on. Once they break (here the broker restarts) the worker says why it cannot come back, and waits; with
     the password back it goes on by itself."""
-    worker = scene.worker(env=credentials(secured, user) | NO_REBOOTSTRAP, short=False)
+    worker = scene.worker(env=credentials(secured, user), short=False)
     scene.await_committed(200)
     secured.set_password(user, "another")
     scene.produce(100)
@@ -120,5 +120,5 @@ def test_a_password_changed_while_the_worker_runs(secured: SecuredCluster, scene
     assert sum(scene.committed().values()) == 300
 
     secured.set_password(user, PASSWORD)
-    goes_on(scene, worker, 400, credentials(secured, user))
+    goes_on(scene, worker, 400)
     assert scene.problems() == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devkit.ports import HOST
-from tests.faults.surroundings.trouble import NO_REBOOTSTRAP, ending, goes_on, text
+from tests.faults.surroundings.trouble import ending, goes_on, text
 from tests.support.pipelines import Scene, await_true, events
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_a_broker_that_comes_late(secured: SecuredCluster, scene: Scene) -> None
 @pytest.mark.long
 def test_a_broker_that_goes_and_comes_back(secured: SecuredCluster, scene: Scene) -> None:
     """Killed under load and away for some seconds: the worker waits and says so, and nothing is lost or doubled."""
-    worker = scene.worker(env=NO_REBOOTSTRAP, short=False)
+    worker = scene.worker(short=False)
     scene.produce(300)
     scene.await_committed(300)
     scene.produce(500)

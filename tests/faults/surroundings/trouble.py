@@ -16,19 +16,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
 
 from devkit import jars, java
 from devkit.admin import admin_client
-from tests.support.pipelines import await_true, events
+from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from devkit.workers import WorkerProcess
     from tests.support.pipelines import Scene
 
 ANSWER_S = 20.0
-
-NO_REBOOTSTRAP = {"RECKON_PRODUCER_METADATA_RECOVERY_STRATEGY": "none"}
-"""With librdkafka 2.16's default, `rebootstrap`, a transactional producer whose brokers were all away at once never finds its coordinator
-again ("No brokers available for Transactions"): send_offsets_to_transaction hangs until the watchdog ends the worker."""
 
 
 def set_topic(bootstrap: str, topic: str, **settings: str) -> None:
@@ -102,15 +98,9 @@ def ending(worker: WorkerProcess, limit_s: float = 60.0) -> tuple[int, str]:
     return code, "\n".join(line for line in lines if not line.startswith(("{", "%")))
 
 
-def goes_on(scene: Scene, worker: WorkerProcess, records: int, env: Mapping[str, str] | None = None) -> None:
-    """Until so many records are committed: by the worker itself or, where the watchdog ended it because a call hung (exit code 1, it says
-    which), by one that is started in its place.
-    """
+def goes_on(scene: Scene, worker: WorkerProcess, records: int) -> None:
+    """Until so many records are committed by the worker itself, which then ends in order."""
     await_true(lambda: sum(scene.committed().values()) >= records or not worker.alive, f"{records} committed", 100)
-    if worker.alive:
-        worker.terminate()
-        assert worker.wait(40) == 0
-    else:
-        assert worker.wait() == 1
-        assert events(worker, "a call to Kafka did not come back"), worker.tail()
-        scene.drain(env=env)
+    assert worker.alive, worker.tail()
+    worker.terminate()
+    assert worker.wait(40) == 0

@@ -224,8 +224,8 @@ class FakeProducer:
             error for topic, value, *_ in self.queue if (error := self._cluster.refuses(topic, value)) is not None
         ]
         if errors:
-            for _ in self.queue:
-                self.on_delivery(errors[0], None)
+            for topic, *_ in self.queue:
+                self.on_delivery(errors[0], message(0, topic=topic))
         else:
             self._cluster.pending += self.queue
         self.queue = []
@@ -233,8 +233,8 @@ class FakeProducer:
 
     def purge(self) -> None:
         self._called("purge")
-        for _ in self.queue:
-            self.on_delivery(kafka_error(KafkaError._PURGE_QUEUE), None)
+        for topic, *_ in self.queue:
+            self.on_delivery(kafka_error(KafkaError._PURGE_QUEUE), message(0, topic=topic))
         self.queue = []
 
     def send_offsets_to_transaction(self, offsets: list[TopicPartition], metadata: object, timeout: float) -> None:

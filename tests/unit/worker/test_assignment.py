@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeConsumer, failure, kafka_error, message, settings
 from worker.assignment import committed_offsets, ends_of_new_topics, starting_offsets
-from worker.errors import WorkerError
+from worker.errors import ConsumerFencedError, WorkerError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -146,9 +146,21 @@ def test_patience_ends_before_the_group_loses_it(call: str, operation: str, slep
 def test_a_fatal_error_is_not_waited_for(slept: list[float]) -> None:
     """The consumer will never answer again."""
     kafka = cluster()
+    kafka.failures["committed"].append(failure(KafkaError.INCONSISTENT_GROUP_PROTOCOL, "fatal"))
+
+    with pytest.raises(
+        WorkerError, match=r"^cannot read committed offsets: INCONSISTENT_GROUP_PROTOCOL: made by a test$"
+    ):
+        starts(kafka, A)
+    assert slept == []
+
+
+def test_a_fenced_consumer_is_told_as_such(slept: list[float]) -> None:
+    """Another consumer can ask in its place."""
+    kafka = cluster()
     kafka.failures["committed"].append(failure(KafkaError.FENCED_INSTANCE_ID, "fatal"))
 
-    with pytest.raises(WorkerError, match=r"^cannot read committed offsets: FENCED_INSTANCE_ID: made by a test$"):
+    with pytest.raises(ConsumerFencedError, match=r"^made by a test$"):
         starts(kafka, A)
     assert slept == []
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import structlog
 from confluent_kafka import KafkaError
 
 from tests.unit.worker.fakes import FakeCluster, failure, kafka_error, message, metadata_bytes, settings
 from transforms.records import Failure, Output, Result
 from worker.dead_letter import DeadLetterLimit
 from worker.drain import Drain
-from worker.errors import DeadLetterLimitError, ExitCode, FencedByTwinError, WorkerError
-from worker.loop import HOPELESS_ATTEMPTS, TransactionalLoop
+from worker.errors import DeadLetterLimitError, ExitCode, FencedByTwinError, StoppedError, WorkerError
+from worker.loop import TransactionalLoop
 from worker.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from transforms.records import SourceRecord
     from worker.offsets import Offsets, Partition
     from worker.settings import Settings
+    from worker.topics import Topics
 
 # A loop that never ends is what some of these would show.
 pytestmark = pytest.mark.timeout(20)
@@ -57,13 +59,17 @@ class World:
         self.limit = DeadLetterLimit(1.0, 1000, None)
         self.told: list[Receipt] = []
         self.pauses: list[float] = []
+        self.wrong: list[str] = []
         self.now = 1000.0
 
     def log(self, *values: bytes, partition: int = 0) -> None:
         self.cluster.log["in", partition] = [message(n, value, partition=partition) for n, value in enumerate(values)]
 
     def loop(self, settings: Settings, transform: Callable[[Sequence[SourceRecord]], Result]) -> TransactionalLoop:
-        return TransactionalLoop(settings, transform, "sha256:00", self.limit, self.cluster.watchdog, self.told.append)
+        topics = cast("Topics", SimpleNamespace(ids=lambda _: {}, what_is_wrong=lambda: self.wrong))
+        return TransactionalLoop(
+            settings, transform, "sha256:00", self.limit, self.cluster.watchdog, self.told.append, topics
+        )
 
     def run(
         self, given: Settings | None = None, transform: Callable[[Sequence[SourceRecord]], Result] = transform
@@ -102,6 +108,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         monotonic=lambda: world.now, sleep=world.pauses.append, time_ns=lambda: 1_700_000_000_123_000_000
     )
     monkeypatch.setattr("worker.loop.time", clock)
+    monkeypatch.setattr("worker.membership.REJOIN_PAUSE_S", 0)
     return world
 
 
@@ -356,18 +363,95 @@ def test_a_fatal_error_aborts_before_the_worker_stops(world: World) -> None:
     assert world.cluster.names("flush", "purge", "poll")[-2:] == ["abort_transaction", "close"]
 
 
-def test_fresh_producers_without_a_commit_come_to_an_end(world: World) -> None:
-    """Fatal for ever: after so many the worker stops and shows the last error."""
+def test_fresh_producers_are_taken_for_as_long_as_it_lasts(world: World) -> None:
+    """Brokers may be away for hours: no number of failures ends the worker, and the pauses between them grow to 5 s and no more."""
     world.log(b"a")
-    world.cluster.failures["begin_transaction"].extend([failure(KafkaError.INVALID_TXN_STATE, "fatal")] * 99)
+    world.cluster.failures["init_transactions"].extend([None, *[failure(KafkaError.INVALID_TXN_STATE, "fatal")] * 1500])
+    world.cluster.failures["begin_transaction"].append(failure(KafkaError.INVALID_TXN_STATE, "fatal"))
 
-    with pytest.raises(
-        WorkerError,
-        match=r"^8 fresh producers in a row committed nothing; the last error: begin_transaction: INVALID_TXN_STATE: ",
-    ):
+    world.run()
+
+    assert world.out == [b"a/0"]
+    assert len(world.cluster.producers) == 1 + 1501
+    assert world.pauses[:7] == [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 5.0]
+    assert max(world.pauses) == 5.0
+
+
+def test_a_worker_that_waits_for_brokers_can_be_stopped(world: World) -> None:
+    """Its exit code is that of a stop: it holds nothing that is not committed or rewound."""
+    world.log(b"a")
+    world.cluster.failures["begin_transaction"].append(failure(KafkaError.INVALID_TXN_STATE, "fatal"))
+
+    def stop() -> None:
+        world.cluster.watchdog.stopping = True
+        raise failure(KafkaError._TIMED_OUT, "fatal")
+
+    world.cluster.failures["init_transactions"].extend([None, stop])
+
+    with pytest.raises(StoppedError) as raised:
         world.run()
 
-    assert len(world.cluster.producers) == 1 + HOPELESS_ATTEMPTS
+    assert raised.value.exit_code is ExitCode.DRAINED
+    assert world.out == []
+
+
+def test_what_is_missing_is_told_every_eighth_time(world: World) -> None:
+    """A sink that was deleted while the worker runs: it goes on trying, and says what it waits for."""
+    world.log(b"a")
+    world.wrong = ["sink topic out does not exist"]
+    world.cluster.failures["send_offsets_to_transaction"].extend(
+        [failure(KafkaError.UNKNOWN, "txn_requires_abort")] * 17
+    )
+
+    with structlog.testing.capture_logs() as logs:
+        world.run()
+
+    assert [line for line in logs if line["event"] == "nothing committed"] == [
+        {"event": "nothing committed", "log_level": "error", "attempts": n, "wrong": world.wrong} for n in (8, 16)
+    ]
+    assert world.out == [b"a/0"]
+
+
+def test_fencings_that_a_missing_topic_explains_are_no_twin(world: World) -> None:
+    """Outputs for a topic that is gone time out, and the transactions with them: the broker fences us then, again and again."""
+    world.log(b"a")
+    world.wrong = ["sink topic out does not exist"]
+    world.cluster.failures["send_offsets_to_transaction"].extend([failure(KafkaError._FENCED, "fatal")] * 5)
+
+    world.run()
+
+    assert world.out == [b"a/0"]
+
+
+def test_a_refused_commit_is_aborted_before_the_worker_stops(world: World) -> None:
+    """An authorization error at the commit: readers need not wait for the transaction's timeout."""
+    world.log(b"a")
+    error = failure(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    world.cluster.failures["commit_transaction"].append(error)
+
+    with pytest.raises(WorkerError, match=r"^commit_transaction: TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "):
+        world.run()
+
+    names = world.cluster.names("flush", "purge", "poll")
+    assert names[-3:] == ["commit_transaction", "abort_transaction", "close"]
+
+
+def test_a_consumer_fenced_while_a_commit_is_resolved_is_replaced(world: World) -> None:
+    """The fresh one asks for what is committed; it took place, so nothing comes again."""
+    world.log(b"a")
+
+    def took_place() -> None:
+        world.cluster.commit()
+        raise failure(KafkaError.UNKNOWN, "fatal")
+
+    world.cluster.failures["commit_transaction"].append(took_place)
+    world.cluster.failures["committed"].extend([None, failure(KafkaError.FENCED_INSTANCE_ID, "fatal")])
+
+    world.run()
+
+    assert world.out == [b"a/0"]
+    assert world.cluster.names().count("subscribe") == 2
+    assert [receipt.sequence for receipt in world.told] == [1]
 
 
 def test_a_commit_forgives_the_fresh_producers_before_it(world: World) -> None:
@@ -448,7 +532,7 @@ def test_e8_an_undeliverable_output_diverts_its_input(world: World, who: str, re
     assert world.out == [b"a/0", b"b/0", b"c/0", b"d/0"]
     assert world.dead == [(b"bad", "UndeliverableOutput")] * 2
     headers = dict(world.cluster.visible["orders.dead"][0][3])
-    assert headers["reckon.error.message"] == f"{error.name()}: made by a test"
+    assert headers["reckon.error.message"] == f"{error.name()}: made by a test (topic out)"
     assert (headers["reckon.step"], headers["reckon.source.offset"]) == ("sink", "1")
     assert sum(part.dead_lettered for receipt in world.receipts for part in receipt.partitions) == 2
     assert world.cluster.offsets == {A: 6}
@@ -475,7 +559,8 @@ def test_e8_an_undeliverable_dead_letter_stops_the_worker(world: World, who: str
 
     with pytest.raises(
         WorkerError,
-        match=r"^the dead letter of in\[0\] offset 1 cannot be delivered to orders\.dead: MSG_SIZE_TOO_LARGE: made by a test; raise",
+        match=r"^the dead letter of in\[0\] offset 1 cannot be delivered to orders\.dead: "
+        r"MSG_SIZE_TOO_LARGE: made by a test \(topic orders\.dead\); raise",
     ):
         world.run()
 
@@ -490,7 +575,8 @@ def test_an_undeliverable_receipt_stops_the_worker(world: World, who: str) -> No
     setattr(world.cluster, who, lambda topic, _: error if topic == "orders.receipts" else None)
 
     with pytest.raises(
-        WorkerError, match=r"^the receipt cannot be delivered to orders\.receipts: POLICY_VIOLATION: made by a test$"
+        WorkerError,
+        match=r"^the receipt cannot be delivered to orders\.receipts: POLICY_VIOLATION: made by a test \(topic orders\.receipts\)$",
     ):
         world.run()
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from confluent_kafka import KafkaError
 
-from tests.unit.worker.fakes import failure
+from tests.unit.worker.fakes import SpyWatchdog, failure
 from tests.unit.worker.fakes import settings as plain_settings
-from worker.membership import LEAVE_S, as_member_for, leave
+from worker.errors import ConsumerFencedError, FencedByTwinError
+from worker.membership import LEAVE_S, TWIN_WINDOW_S, Fencings, as_member_for, leave
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -102,3 +103,59 @@ def test_a_fenced_member_has_nothing_to_leave(monkeypatch: pytest.MonkeyPatch) -
     leave(cast("Consumer", consumer))
 
     assert consumer.calls == []
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+        monkeypatch.setattr("worker.membership.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("worker.membership.time.sleep", self.slept.append)
+
+
+FENCED = ConsumerFencedError("fenced")
+
+
+def test_three_fencings_in_a_minute_are_a_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two are not, nor are three in more than a minute; each is followed by a pause."""
+    clock = Clock(monkeypatch)
+    fencings = Fencings(settings(), SpyWatchdog())
+    fencings.count(FENCED)
+    fencings.count(FENCED)
+    clock.now += TWIN_WINDOW_S
+    fencings.count(FENCED)
+    fencings.count(FENCED)
+
+    with pytest.raises(FencedByTwinError, match=r"^another live worker uses our instance id a and has taken our place"):
+        fencings.count(FENCED)
+    assert clock.slept == [1.0] * 5
+
+
+def test_fencings_after_our_own_session_timeout_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A late request of ours did it (#3437); a session timeout excuses one fencing."""
+    Clock(monkeypatch)
+    fencings = Fencings(settings(), SpyWatchdog())
+    for _ in range(9):
+        fencings.session_ended()
+        fencings.count(FENCED)
+    fencings.count(FENCED)
+    fencings.count(FENCED)
+
+    with pytest.raises(FencedByTwinError):
+        fencings.count(FENCED)
+
+
+def test_who_stood_still_and_is_fenced_has_a_successor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first fencing, whatever the reason; not where a transaction was committed since."""
+    clock = Clock(monkeypatch)
+    watchdog = SpyWatchdog()
+    fencings = Fencings(settings(), watchdog)
+    watchdog.woke_at = clock.now = 1010.0
+    clock.now += 1
+    fencings.proven()
+    fencings.count(FENCED)
+
+    watchdog.woke_at = 1020.0
+    fencings.session_ended()
+    with pytest.raises(FencedByTwinError):
+        fencings.count(FENCED)

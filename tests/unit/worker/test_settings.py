@@ -52,6 +52,8 @@ def test_defaults_in_full() -> None:
         "bootstrap.servers": "127.0.0.1:9092",
         "client.id": "orders-a",
         "group.protocol": "classic",
+        "reconnect.backoff.max.ms": 1_000,
+        "socket.connection.setup.timeout.ms": 10_000,
         "max.poll.interval.ms": 300_000,
         "fetch.queue.backoff.ms": 5,
         "topic.metadata.refresh.interval.ms": 30_000,
@@ -72,6 +74,9 @@ def test_defaults_in_full() -> None:
     assert settings.producer == {
         "bootstrap.servers": "127.0.0.1:9092",
         "client.id": "orders-a",
+        "reconnect.backoff.max.ms": 1_000,
+        "socket.connection.setup.timeout.ms": 10_000,
+        "metadata.recovery.strategy": "none",
         "transaction.timeout.ms": 30_000,
         "compression.type": "lz4",
         "linger.ms": 5,

@@ -8,7 +8,16 @@ from typing import Literal, cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message
 
-from tests.unit.worker.fakes import FakeCluster, FakeConsumer, event, failure, message, metadata_bytes, settings
+from tests.unit.worker.fakes import (
+    FakeCluster,
+    FakeConsumer,
+    event,
+    failure,
+    kafka_error,
+    message,
+    metadata_bytes,
+    settings,
+)
 from worker.errors import FencedByTwinError, WorkerError
 from worker.offsets import Offsets, Partition
 from worker.source import SPACING_S, NotAMemberError, Source, parse_group_metadata
@@ -151,10 +160,7 @@ def test_a_lost_position_stops_the_worker(cluster: FakeCluster, code: int) -> No
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (
-            KafkaError.FENCED_INSTANCE_ID,
-            r"^another live worker uses our instance id and has taken our place in the group\. Give each its own RECKON_INSTANCE_ID: ",
-        ),
+        (KafkaError.FENCED_INSTANCE_ID, KafkaError(KafkaError.FENCED_INSTANCE_ID).str() + "|made by a test"),
         (
             KafkaError.UNRELEASED_INSTANCE_ID,
             r"^another live consumer uses our group\.instance\.id, or our predecessor did not leave and its session",
@@ -162,9 +168,7 @@ def test_a_lost_position_stops_the_worker(cluster: FakeCluster, code: int) -> No
     ],
 )
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_a_twin_of_the_group_instance_stops_the_worker(
-    cluster: FakeCluster, code: int, message: str, *, wrapped: bool
-) -> None:
+def test_a_fencing_by_the_group_is_told_as_one(cluster: FakeCluster, code: int, message: str, *, wrapped: bool) -> None:
     """Two members with one group.instance.id: exit code of a twin; also when librdkafka tells it as a fatal error, by its text alone."""
     found = event(code, "fatal")
     if wrapped:
@@ -303,7 +307,7 @@ def test_t3_group_metadata_in_another_form_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(KafkaError.FENCED_INSTANCE_ID, FencedByTwinError), (KafkaError.INCONSISTENT_GROUP_PROTOCOL, WorkerError)],
+    [(KafkaError.UNRELEASED_INSTANCE_ID, FencedByTwinError), (KafkaError.INCONSISTENT_GROUP_PROTOCOL, WorkerError)],
 )
 def test_a_fatal_error_out_of_the_poll_itself_stops_the_worker(
     cluster: FakeCluster, code: int, kind: type[WorkerError]
@@ -354,3 +358,64 @@ def test_batches_in_a_row_are_spaced(
     batch = world.source.collect()
 
     assert [m.offset() for m in batch.runs[A]] == expected
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.membership.REJOIN_PAUSE_S", 0)
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_fenced_consumer_is_replaced_and_begins_at_the_committed_offsets(cluster: FakeCluster) -> None:
+    """What was collected is dropped; the old one is closed before the new one joins, and its callbacks count no more (#3437)."""
+    world = World(cluster)
+    cluster.log[A] = [message(n) for n in range(8)]
+    cluster.offsets = {A: 5}
+    fenced = failure(KafkaError.FENCED_INSTANCE_ID, "fatal")
+    cluster.failures["consume"].extend([None, fenced])
+
+    assert not world.source.collect()
+
+    assert cluster.names("consume", "get_watermark_offsets") == ["close", "subscribe"]
+    assert world.offsets.owned == frozenset()
+    batch = world.source.collect()
+    assert {p: [m.offset() for m in run] for p, run in batch.runs.items()} == {A: [5, 6, 7]}
+    world.consumer.rebalance("on_lost", A, B)
+    assert world.offsets.owned == {A, B}
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_consumer_that_is_fenced_again_and_again_has_a_twin(cluster: FakeCluster) -> None:
+    """The third time in a minute ends the worker with the exit code of a twin, and says what to do."""
+    world = World(cluster)
+    cluster.failures["consume"].extend([failure(KafkaError.FENCED_INSTANCE_ID, "fatal")] * 3)
+    world.source.collect()
+    world.source.collect()
+
+    with pytest.raises(
+        FencedByTwinError, match=r"has taken our place in the group\. Give each its own RECKON_INSTANCE_ID"
+    ):
+        world.source.collect()
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_t2_a_seek_that_meets_the_fencing_loses_nothing(cluster: FakeCluster) -> None:
+    """The consumer cannot go back any more: the next poll takes another one, whatever the old one has waiting."""
+    world = World(cluster)
+    cluster.log[A] = [message(n) for n in range(3)]
+    world.source.collect()
+    fenced = failure(KafkaError.FENCED_INSTANCE_ID, "fatal")
+    cluster.failures["seek"].append(fenced)
+    cluster.failures["incremental_unassign"].append(fenced)
+
+    world.source.seek(world.offsets.rewind())
+
+    assert not world.source.collect()
+    assert {p: [m.offset() for m in run] for p, run in world.source.collect().runs.items()} == {A: [0, 1, 2]}
+
+
+def test_a_missing_right_on_the_group_names_no_partition(cluster: FakeCluster) -> None:
+    """It comes as an event without a topic."""
+    error = kafka_error(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    with pytest.raises(WorkerError, match=r"^cannot read the source: GROUP_AUTHORIZATION_FAILED: made by a test$"):
+        World(cluster).taken(Message(topic=None, partition=0, offset=-1001, error=error))

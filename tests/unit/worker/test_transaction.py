@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error
-from worker.errors import BrokerUnreachableError, Outcome, TransactionError, UndeliverableError
+from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error, message
+from worker.errors import BrokerUnreachableError, CommitUnknownError, Outcome, TransactionError, UndeliverableError
 from worker.transaction import (
+    INIT_WAIT_S,
+    PATIENCE_S,
     QUICK_END_S,
     QUICK_FLUSH_S,
     SLOW_END_S,
     UNSURE_S,
-    CommitUnknownError,
     TransactionalProducer,
 )
 
@@ -87,7 +89,7 @@ def test_t6_open_fences_the_predecessor_with_the_same_id_each_time(cluster: Fake
     producer.open()
     producer.open()
 
-    made = [("Producer", "orders-a"), ("init_transactions", -1)]
+    made = [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S)]
     assert [*made, ("purge",), ("flush", 5.0), *made] == cluster.calls
     assert producer.transactional_id == "orders-a"
 
@@ -137,7 +139,7 @@ RUNS: dict[str, Callable[[TransactionalProducer], object]] = {
 
 @pytest.mark.parametrize("operation", RUNS)
 def test_e1_a_retriable_error_means_the_same_call_again(cluster: FakeCluster, operation: str) -> None:
-    """Twice retriable, then done: three calls with identical arguments, each -1 where there is a timeout (E4, E5), no other call."""
+    """Twice retriable, then done: three calls with identical arguments, each -1 where there is a timeout (E4, E5; not init), no other."""
     producer = opened(cluster)
     cluster.failures[operation].extend([failure(KafkaError._TIMED_OUT, "retriable")] * 2)
 
@@ -146,7 +148,7 @@ def test_e1_a_retriable_error_means_the_same_call_again(cluster: FakeCluster, op
     calls = [call for call in cluster.calls if call[0] == operation]
     assert [calls[0]] * 3 == calls
     if operation != "begin_transaction":
-        assert calls[0][-1] == -1
+        assert calls[0][-1] == (INIT_WAIT_S if operation == "init_transactions" else -1)
     assert ("abort_transaction" in cluster.names()) is (operation == "abort_transaction")
 
 
@@ -259,7 +261,7 @@ def test_e7_a_transaction_that_fails_while_the_queue_is_full_aborts(cluster: Fak
     with pytest.raises(TransactionError) as raised:
         producer.produce([record()])
 
-    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce")
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce to out")
 
 
 def test_e8_a_record_refused_after_the_queue_was_full_is_named(cluster: FakeCluster) -> None:
@@ -267,7 +269,9 @@ def test_e8_a_record_refused_after_the_queue_was_full_is_named(cluster: FakeClus
     producer = opened(cluster)
     cluster.failures["produce"].extend([None, BufferError(), failure(KafkaError.MSG_SIZE_TOO_LARGE)])
 
-    assert producer.produce([record(b"1"), record(b"2"), record(b"3")]) == {1: "MSG_SIZE_TOO_LARGE: made by a test"}
+    assert producer.produce([record(b"1"), record(b"2"), record(b"3")]) == {
+        1: "MSG_SIZE_TOO_LARGE: made by a test (topic out)"
+    }
     assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"3"]
 
 
@@ -280,7 +284,7 @@ def test_e7_a_failed_delivery_surfaces_at_commit(cluster: FakeCluster) -> None:
     with pytest.raises(TransactionError) as raised:
         producer.commit(OFFSETS, METADATA)
 
-    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "deliver")
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "deliver to out")
     assert "commit_transaction" not in cluster.names()
     assert (cluster.visible, cluster.offsets) == ({}, {})
 
@@ -288,7 +292,7 @@ def test_e7_a_failed_delivery_surfaces_at_commit(cluster: FakeCluster) -> None:
 def test_e7_a_delivery_that_failed_before_the_commit_surfaces_at_commit(cluster: FakeCluster) -> None:
     """A report served by a poll between the records counts as well, though the queue is empty by then."""
     producer = opened(cluster)
-    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), message(0, topic="out"))
 
     with pytest.raises(TransactionError) as raised:
         producer.commit(OFFSETS, METADATA)
@@ -312,7 +316,7 @@ def test_e7_commit_waits_until_everything_is_delivered(cluster: FakeCluster) -> 
 def test_e7_the_failures_of_an_aborted_batch_are_forgotten(cluster: FakeCluster) -> None:
     """After the abort the next transaction commits."""
     producer = opened(cluster)
-    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), message(0, topic="out"))
 
     producer.abort()
     producer.begin()
@@ -382,7 +386,7 @@ def test_e7_a_delivery_that_no_producer_can_make_stops_the_worker(cluster: FakeC
     with pytest.raises(TransactionError) as raised:
         producer.commit(OFFSETS, METADATA)
 
-    assert (raised.value.outcome, raised.value.operation) == (Outcome.FATAL, "deliver")
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.FATAL, "deliver to out")
 
 
 MEETS_A_FAILURE: dict[str, Callable[[TransactionalProducer], object]] = {
@@ -401,7 +405,7 @@ def test_e8_a_refused_record_is_told_whichever_call_meets_the_failed_transaction
     producer.produce([record()])
     cluster.failures[operation].append(failure(KafkaError._STATE, "txn_requires_abort"))
 
-    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key$"):
+    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key \(topic out\)$"):
         MEETS_A_FAILURE[operation](producer)
 
 
@@ -411,7 +415,7 @@ def test_e8_a_refused_record_is_told_whichever_call_meets_the_failed_transaction
 def test_e7_purge_reports_are_ignored(cluster: FakeCluster, code: int) -> None:
     """They say that we threw a record away ourselves, or that another record is at fault, which reports for itself."""
     producer = opened(cluster)
-    queue(cluster).on_delivery(kafka_error(code), None)
+    queue(cluster).on_delivery(kafka_error(code), message(0, topic="out"))
 
     producer.commit(OFFSETS, METADATA)
 
@@ -427,7 +431,10 @@ def test_e8_the_client_refuses_records_by_index(cluster: FakeCluster) -> None:
 
     refused = producer.produce([record(b"%d" % n) for n in range(4)])
 
-    assert refused == {0: "MSG_SIZE_TOO_LARGE: made by a test", 2: "INVALID_RECORD: made by a test"}
+    assert refused == {
+        0: "MSG_SIZE_TOO_LARGE: made by a test (topic out)",
+        2: "INVALID_RECORD: made by a test (topic out)",
+    }
     assert [value for _, value, *_ in queue(cluster).queue] == [b"1", b"3"]
 
 
@@ -439,16 +446,16 @@ def test_e8_another_refusal_of_the_client_aborts(cluster: FakeCluster) -> None:
     with pytest.raises(TransactionError) as raised:
         producer.produce([record()])
 
-    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce")
+    assert (raised.value.outcome, raised.value.operation) == (Outcome.ABORT, "produce to out")
 
 
 def test_e8_a_batch_refused_by_the_broker_names_no_record(cluster: FakeCluster) -> None:
     """Among several delivery failures the one that no retry mends decides; commit_transaction is not called."""
     producer = opened(cluster)
-    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), None)
-    queue(cluster).on_delivery(kafka_error(KafkaError.INVALID_RECORD, reason="no key"), None)
+    queue(cluster).on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), message(0, topic="out"))
+    queue(cluster).on_delivery(kafka_error(KafkaError.INVALID_RECORD, reason="no key"), message(0, topic="out"))
 
-    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key$") as raised:
+    with pytest.raises(UndeliverableError, match=r"^INVALID_RECORD: no key \(topic out\)$") as raised:
         producer.commit(OFFSETS, METADATA)
 
     assert raised.value.reasons == {}
@@ -462,7 +469,7 @@ def test_e8_one_by_one_finds_the_record_at_fault(cluster: FakeCluster) -> None:
 
     refused = producer.produce_one_by_one([record(b"1"), record(b"bad"), record(b"3")])
 
-    assert refused == {1: "INVALID_RECORD: made by a test"}
+    assert refused == {1: "INVALID_RECORD: made by a test (topic out)"}
     assert [call[2] for call in cluster.calls if call[0] == "produce"] == [b"1", b"bad"]
     assert cluster.names("poll")[:3] == ["produce", "flush", "produce"]
 
@@ -474,7 +481,7 @@ def test_e8_one_by_one_also_names_what_the_client_refuses(cluster: FakeCluster) 
 
     refused = producer.produce_one_by_one([record(b"1"), record(b"2"), record(b"3")])
 
-    assert refused == {1: "MSG_SIZE_TOO_LARGE: made by a test"}
+    assert refused == {1: "MSG_SIZE_TOO_LARGE: made by a test (topic out)"}
     assert producer.produce_one_by_one([record(b"4")]) == {}
 
 
@@ -726,3 +733,85 @@ def test_close_throws_away_what_is_not_delivered(cluster: FakeCluster) -> None:
 
     assert cluster.names() == ["purge", "flush"]
     assert cluster.pending == []
+
+
+def hang(cluster: FakeCluster, operation: str) -> threading.Event:
+    """The next such call comes back when the event is set."""
+    release = threading.Event()
+
+    def wait() -> None:
+        release.wait(20)
+
+    cluster.failures[operation].append(wait)
+    return release
+
+
+@pytest.mark.parametrize("operation", RUNS)
+def test_a_call_that_hangs_is_given_up_with_its_producer(cluster: FakeCluster, operation: str) -> None:
+    """The outcome is a fresh producer, for a commit an unknown one; the old one is not touched again, and the fresh one works."""
+    producer = opened(cluster)
+    producer._patience_s = 0.05
+    release = hang(cluster, operation)
+    is_commit = operation == "commit_transaction"
+
+    with pytest.raises(CommitUnknownError if is_commit else TransactionError) as raised:
+        RUNS[operation](producer)
+
+    error = raised.value.cause if isinstance(raised.value, CommitUnknownError) else raised.value
+    assert isinstance(error, TransactionError)
+    assert (error.outcome, error.operation) == (Outcome.RECREATE, operation)
+    assert str(error) == f"{operation}: _TIMED_OUT: no answer within 0.05 s"
+    cluster.calls.clear()
+    producer.open()
+    assert cluster.calls == [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S)]
+    release.set()
+    producer.begin()
+    producer.commit(OFFSETS, METADATA)
+    assert cluster.offsets == {("in", 0): 7}
+
+
+@pytest.mark.parametrize("operation", RUNS)
+def test_retriable_errors_without_end_are_given_up(cluster: FakeCluster, clock: Clock, operation: str) -> None:
+    """A client that has lost its way says for ever that it is retriable."""
+    producer = opened(cluster)
+
+    def fail() -> None:
+        clock.passes(PATIENCE_S / 4)
+        raise failure(KafkaError._TIMED_OUT, "retriable")
+
+    cluster.failures[operation].extend([fail] * 99)
+
+    with pytest.raises((TransactionError, CommitUnknownError)) as raised:
+        RUNS[operation](producer)
+
+    error = raised.value.cause if isinstance(raised.value, CommitUnknownError) else raised.value
+    assert isinstance(error, TransactionError)
+    assert error.outcome is Outcome.RECREATE
+    assert cluster.names().count(operation) == 5
+
+
+def test_deliveries_that_do_not_get_on_are_given_up(cluster: FakeCluster, clock: Clock) -> None:
+    """Not as long as any of them is made."""
+    producer = opened(cluster)
+    producer.produce([record()])
+    queue(cluster).stuck = 10**6
+    cluster.failures["flush"].extend([lambda: clock.passes(1.0)] * 99)
+
+    with pytest.raises(TransactionError) as raised:
+        producer.commit(OFFSETS, METADATA)
+
+    assert raised.value.outcome is Outcome.RECREATE
+    assert str(raised.value) == "deliver: _TIMED_OUT: nothing was delivered for 10 s"
+
+
+def test_failed_deliveries_of_a_producer_that_was_left_behind_do_not_count(cluster: FakeCluster) -> None:
+    """They may come at any time, in its thread."""
+    producer = opened(cluster)
+    old = queue(cluster)
+    producer.open()
+    producer.begin()
+
+    old.on_delivery(kafka_error(KafkaError._MSG_TIMED_OUT), message(0, topic="out"))
+
+    producer.commit(OFFSETS, METADATA)
+    assert cluster.offsets == {("in", 0): 7}
