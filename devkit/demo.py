@@ -97,11 +97,7 @@ def run_demo(orders: int, console: Console, before_verification: Callable[[str],
 
 
 def _worker(name: str, bootstrap: str, folder: Path) -> WorkerProcess:
-    """With a group.instance.id (KIP-345): a restart takes its old place in the group, which else waits 45 s for the dead member."""
-    env = {
-        "RECKON_CONSUMER_GROUP_INSTANCE_ID": name,
-        "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": str(TRANSACTION_TIMEOUT_S * 1000),
-    }
+    env = {"RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": str(TRANSACTION_TIMEOUT_S * 1000)}
     return WorkerProcess(PIPELINE, name, bootstrap, folder / f"{name}.log", env=env)
 
 
