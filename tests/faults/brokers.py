@@ -219,7 +219,8 @@ def _led(arena: Arena, partition: Partition) -> int:
 
 
 def _gone(arena: Arena, target: Target) -> str:
-    """Wait until the cluster does without the node; in words."""
+    """Wait until the cluster does without the node; in words, with how long the cluster itself took."""
+    began = time.monotonic()
     _await(lambda: target.number not in arena.registered(), f"node {target.number} still counts as alive")
     if target.partition is None:
         return "given up by the cluster"
@@ -232,7 +233,7 @@ def _gone(arena: Arena, target: Target) -> str:
         return new not in (-1, target.number)
 
     _await(moved, f"node {target.number} still leads {topic}/{number}")
-    return f"{topic}/{number} led by {target.number} -> {new}"
+    return f"{topic}/{number} led by {target.number} -> {new} after {time.monotonic() - began:.1f} s"
 
 
 def _fault(kind: str, target: Target, at: float, *proofs: str) -> Fault:
