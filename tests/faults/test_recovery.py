@@ -1,0 +1,76 @@
+"""How a worker comes back after broker failures: by itself, as the same process, and exactly once."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults import brokers
+from tests.support.pipelines import SHORT, Scene, await_true, events, under_load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from devkit.workers import WorkerProcess
+    from tests.faults.arena import Arena
+
+pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long]
+
+PATIENCE_S = 60.0
+"""15 s are what is wanted, on a machine of one's own."""
+
+
+def ends_in_order(scene: Scene, worker: WorkerProcess) -> None:
+    scene.await_drained()
+    assert worker.alive, worker.tail()
+    worker.terminate()
+    assert worker.wait(40) == 0
+    assert scene.problems() == []
+
+
+def await_every_partition(scene: Scene) -> None:
+    """Until each partition has a newly committed offset."""
+    before = scene.committed()
+    await_true(
+        lambda: all(end > before.get(partition, 0) for partition, end in scene.committed().items()),
+        "every partition is committed again",
+        PATIENCE_S,
+    )
+
+
+def test_a_member_fenced_by_its_own_late_request_goes_on(arena: Arena, tmp_path: Path) -> None:
+    """Its coordinator stands still for longer than its session, it joins anew, and a request of before is fenced (#3437)."""
+    with Scene(arena.bootstrap, tmp_path, records=100, replicas=3) as scene:
+        worker = scene.worker(short=False, env=SHORT)
+        with under_load(scene):
+            scene.await_committed(200)
+            for _ in range(5):
+                brokers.pause_node(arena, brokers.group_coordinator(arena, scene.name), 5.0)
+                arena.heal()
+                await_every_partition(scene)
+                if events(worker, "fresh consumer"):
+                    break
+            assert events(worker, "fresh consumer"), "it was never fenced: the test shows nothing"
+        ends_in_order(scene, worker)
+    del scene.reader
+
+
+@pytest.mark.parametrize("strategy", ["none", "rebootstrap"])
+def test_all_brokers_away_at_once(arena: Arena, tmp_path: Path, strategy: str) -> None:
+    """Default settings, and librdkafka's own way to look for brokers again, in which it may lose its coordinator for ever."""
+    with Scene(arena.bootstrap, tmp_path, records=100, replicas=3) as scene:
+        worker = scene.worker(short=False, env={"RECKON_PRODUCER_METADATA_RECOVERY_STRATEGY": strategy})
+        with under_load(scene):
+            scene.await_committed(200)
+            for node in arena.nodes:
+                node.kill()
+            time.sleep(6)  # so long nobody is there
+            with ThreadPoolExecutor() as pool:  # a controller alone does not get ready: together
+                list(pool.map(lambda node: node.start(), arena.nodes))
+            arena.heal()
+            await_every_partition(scene)
+        ends_in_order(scene, worker)
+    del scene.reader
