@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from worker.errors import ConsumerFencedError, StoppedError, WorkerError, error_of, is_hopeless, is_or_wraps
+from worker.errors import ConsumerFencedError, StoppedError, WorkerError, error_of, is_hopeless, is_or_wraps, is_passing
+from worker.logs import Limiter
 from worker.topics import source_topics
 
 if TYPE_CHECKING:
@@ -94,8 +95,11 @@ def _checked(partitions: list[TopicPartition]) -> list[TopicPartition]:
 
 
 def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchdog: Watchdog) -> T:
-    """Call until it answers, for at most half of max.poll.interval.ms: longer and the group would take the partitions away."""
+    """Call until it answers. What does not pass by itself is tried for half of max.poll.interval.ms: longer and the group would take the
+    partitions away. While brokers are away there is no group that could, and they may be for hours.
+    """
     deadline = time.monotonic() + settings.max_poll_interval_s / 2
+    limiter = Limiter()
     while True:
         try:
             with watchdog.guard(operation):
@@ -105,9 +109,11 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
             if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID):
                 raise ConsumerFencedError(error.str()) from exception
             fatal = error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - how a consumer's comes
-            if time.monotonic() > deadline or fatal or is_hopeless(error):
+            too_late = time.monotonic() > deadline and not is_passing(error)
+            if too_late or fatal or is_hopeless(error):
                 raise WorkerError(f"cannot {operation}: {error.name()}: {error.str()}") from exception
             if watchdog.stopping:
                 raise StoppedError(f"stopped while waiting to {operation}: {error.str()}") from exception
-            _log.warning("waiting", operation=operation, error=error.name(), reason=error.str())
+            if (more := limiter.passes(error.str())) is not None:
+                _log.warning("waiting", operation=operation, error=error.name(), reason=error.str(), **more)
             time.sleep(0.1)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+import structlog
 from confluent_kafka import KafkaError, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeConsumer, failure, kafka_error, message, settings
@@ -132,15 +133,29 @@ def test_unstable_offsets_are_waited_for(slept: list[float]) -> None:
     ],
 )
 def test_patience_ends_before_the_group_loses_it(call: str, operation: str, slept: list[float]) -> None:
-    """After half of max.poll.interval.ms the worker stops with what it wanted and why it did not get it."""
+    """After half of max.poll.interval.ms the worker stops with what it wanted and why it did not get it: what does not pass by itself."""
     kafka = cluster()
-    kafka.failures[call].extend([failure(KafkaError._TIMED_OUT)] * 100)
+    kafka.failures[call].extend([failure(KafkaError.UNKNOWN)] * 100)
     consumer = cast("Consumer", FakeConsumer(kafka))
 
-    with pytest.raises(WorkerError, match=rf"^cannot {operation}: _TIMED_OUT: made by a test$"):
+    with pytest.raises(WorkerError, match=rf"^cannot {operation}: UNKNOWN: made by a test$"):
         ends_of_new_topics(consumer, settings(start="latest", max_poll_interval_ms=2000), kafka.watchdog)
 
     assert sum(slept) == pytest.approx(1.0, abs=0.15)
+
+
+def test_brokers_that_are_away_are_waited_for(slept: list[float]) -> None:
+    """However long: while there is no coordinator, nobody takes the partitions away. It is not told each time."""
+    kafka = cluster(a=4)
+    kafka.failures["committed"].extend([failure(KafkaError._TIMED_OUT)] * 500)
+    consumer = cast("Consumer", FakeConsumer(kafka))
+
+    with structlog.testing.capture_logs() as logs:
+        found = committed_offsets(consumer, [A], settings(max_poll_interval_ms=2000), kafka.watchdog)
+
+    assert found == {A: 4}
+    assert len(slept) == 500
+    assert [line["event"] for line in logs] == ["waiting"]
 
 
 def test_a_fatal_error_is_not_waited_for(slept: list[float]) -> None:
