@@ -5,6 +5,7 @@ So the audit needs no second Kafka client, and reaches the cluster with the very
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _ADMIN = "org.apache.kafka.clients.admin"
 _TIMEOUT_MS = 30_000
+_TOGETHER_S = 5.0
+_POLL_S = 0.02
 _UNREACHABLE = frozenset({"TimeoutException", "ConfigException", "BootstrapResolutionException"})
 
 
@@ -112,9 +115,25 @@ class KafkaAdmin:
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The group's committed offsets; a partition without one is absent.
 
-        Stable ones: while a transaction that commits offsets is being ended the coordinator makes us wait (KIP-447), so all offsets of one
-        transaction are there or none.
+        Stable ones (KIP-447): of a partition whose offset is in a transaction that has not ended there is no answer, and Java's Admin
+        leaves it out in silence (ListConsumerGroupOffsetsHandler). So we ask until there is one for each: for all of them together, so
+        that all offsets of a transaction are there or none; after some seconds, because among many workers some transaction may always
+        be open, for the missing ones alone. AdminError names those that stay open.
         """
+        wanted, began = set(partitions), time.monotonic()
+        found = self._stable(group, wanted)
+        while missing := wanted - found.keys():
+            waited_s = time.monotonic() - began
+            if waited_s > _TIMEOUT_MS / 1000:
+                names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(missing))
+                why = f"a transaction that commits offsets of {names} has not ended for {waited_s:.0f} s"
+                raise AdminError(f"read the offsets of group {group}", "UnstableOffsetCommitException", why)
+            time.sleep(_POLL_S)
+            found = self._stable(group, wanted) if waited_s < _TOGETHER_S else found | self._stable(group, missing)
+        return {partition: offset for partition, offset in found.items() if offset is not None}
+
+    def _stable(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
+        """Offset, or None where none was ever committed; a partition whose offset is about to change is absent."""
         spec = self._package.ListConsumerGroupOffsetsSpec().topicPartitions(
             self._list(map(self._partition, partitions))
         )
@@ -124,9 +143,8 @@ class KafkaAdmin:
         asked = self._admin.listConsumerGroupOffsets(specs, options).partitionsToOffsetAndMetadata(group)
         offsets = self._call(f"read the offsets of group {group}", asked.get)
         return {
-            self._key(entry.getKey()): entry.getValue().offset()
+            self._key(entry.getKey()): None if entry.getValue() is None else entry.getValue().offset()
             for entry in offsets.entrySet()
-            if entry.getValue() is not None
         }
 
     def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
