@@ -226,3 +226,25 @@ def is_or_wraps(error: KafkaError, code: int) -> bool:
 def is_passing(error: KafkaError) -> bool:
     """Whether a consumer's error needs no action of ours."""
     return error.retriable() or error.code() in _PASSING_CONSUMER
+
+
+def unreadable(error: KafkaError, where: str = "") -> WorkerError:
+    """What a consumer's error means for the worker, where it does not pass by itself; ``where`` ends with a colon."""
+    fenced = fencing_in(error)
+    if fenced is not None:
+        return fenced
+    if is_or_wraps(error, KafkaError.UNRELEASED_INSTANCE_ID):
+        return FencedByTwinError(
+            "another live consumer uses our group.instance.id, or our predecessor did not leave and its session (the broker's "
+            f"group.consumer.session.timeout.ms) lasts on: {error.str()}"
+        )
+    if error.code() == KafkaError.INVALID_SESSION_TIMEOUT:
+        return BadConfigError(
+            f"the broker refuses session.timeout.ms (group.min/max.session.timeout.ms): {error.str()}"
+        )
+    return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
+
+
+def fencing_in(error: KafkaError) -> ConsumerFencedError | None:
+    """The error as a fencing of our static membership, if it is one."""
+    return ConsumerFencedError(error.str()) if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID) else None

@@ -7,6 +7,7 @@ With the classic protocol only. With KIP-848 a static member that was killed kee
 from __future__ import annotations
 
 import hashlib
+import struct
 import time
 from collections import deque
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaException
 
-from worker.errors import ConsumerFencedError, FencedByTwinError
+from worker.errors import ConsumerFencedError, FencedByTwinError, WorkerError
 from worker.settings import STATIC_ID
 
 if TYPE_CHECKING:
@@ -110,3 +111,17 @@ def leave(consumer: Consumer) -> None:
             consumer.consume(1000, 0.01)
     except (KafkaException, SystemError) as exception:  # a fatal error: fenced by a twin, which has our place now
         _log.warning("the group was not left", reason=str(exception))
+
+
+def parse_group_metadata(metadata: bytes) -> tuple[str, int]:
+    """(member id, generation) of what ``Consumer.consumer_group_metadata`` returns.
+
+    What confluent-kafka hands over are librdkafka's bytes (rd_kafka_consumer_group_metadata_write): ``CGMDv2:``, generation (int32, native
+    order), group id, NUL, member id, NUL, and the rest.
+    """
+    magic = b"CGMDv2:"
+    if not metadata.startswith(magic):
+        raise WorkerError(f"group metadata in an unknown form: {metadata[:7]!r}")
+    (generation,) = struct.unpack_from("=i", metadata, len(magic))
+    _, member, _ = metadata[len(magic) + 4 :].split(b"\0", 2)
+    return member.decode(), generation

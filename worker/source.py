@@ -8,7 +8,6 @@ Kafka Streams' rebalance code long.
 from __future__ import annotations
 
 import contextlib
-import struct
 import time
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -19,17 +18,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from worker.assignment import ends_of_new_topics, starting_offsets
 from worker.batch import Batch
 from worker.errand import Errands, HungError
-from worker.errors import (
-    BadConfigError,
-    ConsumerFencedError,
-    FencedByTwinError,
-    WorkerError,
-    is_or_wraps,
-    is_passing,
-    kafka_error_in,
-)
+from worker.errors import ConsumerFencedError, WorkerError, fencing_in, is_passing, kafka_error_in, unreadable
 from worker.logs import LibrdkafkaLog, Limiter
-from worker.membership import Fencings, is_static_by_default, leave
+from worker.membership import Fencings, is_static_by_default, leave, parse_group_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -197,7 +188,7 @@ class Source:
                     self._consumer.incremental_unassign([TopicPartition(topic, partition)])
                     self._consumer.incremental_assign([target])
                 except KafkaException as again:
-                    self._fenced = _fencing_in(kafka_error_in(again))
+                    self._fenced = fencing_in(kafka_error_in(again))
                     if self._fenced is None:
                         raise
                     return  # the next poll replaces the consumer, which then begins at the committed offsets
@@ -216,7 +207,7 @@ class Source:
         try:
             return self._consumer.consume(most, wait_s)
         except (KafkaException, SystemError) as exception:  # how confluent-kafka raises a consumer's fatal error
-            raise _unreadable(kafka_error_in(exception)) from exception
+            raise unreadable(kafka_error_in(exception)) from exception
 
     def _take(self, messages: list[Message]) -> None:
         """Add to the batch what is ours and not read before; handle what is an event."""
@@ -280,7 +271,7 @@ class Source:
             self._tell(error, topic=message.topic(), partition=message.partition())
         else:
             # A missing right on the group comes as an event of no partition: None[0].
-            raise _unreadable(error, f"{message.topic()}[{message.partition()}]: " if message.topic() else "")
+            raise unreadable(error, f"{message.topic()}[{message.partition()}]: " if message.topic() else "")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if (
@@ -327,40 +318,6 @@ class Source:
 
 class NotAMemberError(Exception):
     """The group does not know us just now; a poll joins again."""
-
-
-def _unreadable(error: KafkaError, where: str = "") -> WorkerError:
-    fenced = _fencing_in(error)
-    if fenced is not None:
-        return fenced
-    if is_or_wraps(error, KafkaError.UNRELEASED_INSTANCE_ID):
-        return FencedByTwinError(
-            "another live consumer uses our group.instance.id, or our predecessor did not leave and its session (the broker's "
-            f"group.consumer.session.timeout.ms) lasts on: {error.str()}"
-        )
-    if error.code() == KafkaError.INVALID_SESSION_TIMEOUT:
-        return BadConfigError(
-            f"the broker refuses session.timeout.ms (group.min/max.session.timeout.ms): {error.str()}"
-        )
-    return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
-
-
-def _fencing_in(error: KafkaError) -> ConsumerFencedError | None:
-    return ConsumerFencedError(error.str()) if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID) else None
-
-
-def parse_group_metadata(metadata: bytes) -> tuple[str, int]:
-    """(member id, generation) of what ``Consumer.consumer_group_metadata`` returns.
-
-    What confluent-kafka hands over are librdkafka's bytes (rd_kafka_consumer_group_metadata_write): ``CGMDv2:``, generation (int32, native
-    order), group id, NUL, member id, NUL, and the rest.
-    """
-    magic = b"CGMDv2:"
-    if not metadata.startswith(magic):
-        raise WorkerError(f"group metadata in an unknown form: {metadata[:7]!r}")
-    (generation,) = struct.unpack_from("=i", metadata, len(magic))
-    _, member, _ = metadata[len(magic) + 4 :].split(b"\0", 2)
-    return member.decode(), generation
 
 
 def _names(partitions: Iterable[TopicPartition]) -> list[str]:

@@ -19,8 +19,9 @@ from tests.unit.worker.fakes import (
     settings,
 )
 from worker.errors import FencedByTwinError, WorkerError
+from worker.membership import parse_group_metadata
 from worker.offsets import Offsets, Partition
-from worker.source import SPACING_S, NotAMemberError, Source, parse_group_metadata
+from worker.source import SPACING_S, NotAMemberError, Source
 
 A: Partition = ("in", 0)
 B: Partition = ("in", 1)
