@@ -78,7 +78,7 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
     limit = loaded.spec.dead_letters.limit
     watchdog = Watchdog(
         grace_s=settings.worker.grace_period_s,
-        # commit_transaction(-1) comes back within the transaction's timeout; what takes twice as long does not come back.
+        # The producer's calls are given up sooner (transaction.PATIENCE_S); this is for whatever else may not come back.
         call_limit_s=2 * settings.transaction_timeout_s + 30,
     )
     structlog.contextvars.bind_contextvars(pipeline=settings.pipeline, instance=settings.instance_id)
