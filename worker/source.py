@@ -73,6 +73,8 @@ class Source:
         self._handed_over = float("-inf")
         self._new_topics: dict[Partition, int] = {}
         self._limiter = Limiter()
+        self._joined: tuple[str, int] | None = None
+        """Member id and generation with which the last assignment came."""
         self._fencings = Fencings(settings, watchdog)
         self._fenced: ConsumerFencedError | None = None
         self._consumer = self._fresh_consumer()
@@ -95,6 +97,7 @@ class Source:
         self._fenced = None
         old, self._consumer = self._consumer, self._fresh_consumer()
         self._forget(self._offsets.owned)
+        self._joined = None
         with contextlib.suppress(HungError, KafkaException, SystemError), self._watchdog.guard("close consumer"):
             Errands().run(old.close, CLOSE_S)
         self._join()
@@ -164,12 +167,22 @@ class Source:
     def group_metadata(self) -> bytes:
         """The group metadata for one commit, fetched anew each time and never cached (T3).
 
-        NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced.
+        NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced. So when it names another
+        generation than the one that gave us our partitions: with the classic protocol librdkafka joins a new one in the background, while
+        our batch is worked on, and a broker checks member and generation, not who owns what. KIP-848's epochs rise without a word to us;
+        there the broker waits until we have given a partition up.
         """
         metadata: bytes = self._consumer.consumer_group_metadata()
         member, generation = parse_group_metadata(metadata)
         if not member or generation < 0:
             raise NotAMemberError(f"not a member of the group (member id {member!r}, generation {generation})")
+        if (
+            self._settings.consumer.get("group.protocol", "classic") == "classic"
+            and (member, generation) != self._joined
+        ):
+            raise NotAMemberError(
+                f"the group has moved on to generation {generation}; our partitions are of {self._joined}"
+            )
         return metadata
 
     def seek(self, offsets: Mapping[Partition, int]) -> None:
@@ -274,11 +287,12 @@ class Source:
             raise unreadable(error, f"{message.topic()}[{message.partition()}]: " if message.topic() else "")
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if (
-            self._closing or consumer is not self._consumer
-        ):  # a join that was under way: nothing will be read, so nothing is looked up
-            consumer.incremental_assign(partitions)
+        if self._closing or consumer is not self._consumer:
+            consumer.incremental_assign(
+                partitions
+            )  # of a join that was under way: nothing will be read, so nothing is looked up
             return
+        self._note_membership()
         ours = [(p.topic, p.partition) for p in partitions]
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
         # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.
@@ -287,6 +301,18 @@ class Source:
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])
         _log.info("assigned", partitions=_names(partitions), owned=len(self._offsets.owned))
+
+    def _note_membership(self) -> None:
+        """With every assignment, also an empty one, librdkafka tells of a new generation; what we own is what we own as this member of it.
+
+        A new member id has owned nothing before: what is left of an old one's was lost, whether we were told or not (R2).
+        """
+        joined = parse_group_metadata(self._consumer.consumer_group_metadata())
+        if self._joined is not None and self._joined[0] != joined[0] and self._offsets.owned:
+            untold = [TopicPartition(*partition) for partition in self._offsets.owned]
+            _log.warning("lost untold", partitions=_names(untold))
+            self._release(self._consumer, untold)
+        self._joined = joined
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._release(consumer, partitions)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from worker.membership import parse_group_metadata
 from worker.settings import Settings, TransactionLimits, WorkerSettings
 from worker.watchdog import Watchdog
 
@@ -258,7 +259,7 @@ class FakeConsumer:
     def __init__(self, cluster: FakeCluster) -> None:
         self._cluster = cluster
         self._callbacks: dict[str, Callable[[FakeConsumer, list[TopicPartition]], None]] = {}
-        self._joined = False
+        self._joined: bytes | None = None
         self.positions: dict[Partition, int] = {}
 
     def subscribe(self, topics: list[str], **callbacks: Callable[[FakeConsumer, list[TopicPartition]], None]) -> None:
@@ -270,9 +271,12 @@ class FakeConsumer:
 
     def consume(self, most: int, timeout: float) -> list[Message]:
         self._cluster.called("consume", most, timeout)
-        if not self._joined:
-            self._joined = True
-            self.rebalance("on_assign", *self._cluster.log)
+        if self._joined != self._cluster.metadata:
+            # As librdkafka: another generation brings an assignment, an empty one where nothing changes; another member begins anew.
+            known = self._joined is not None and parse_group_metadata(self._joined)[0]
+            self._joined = self._cluster.metadata
+            new = known != parse_group_metadata(self._joined)[0]
+            self.rebalance("on_assign", *(self._cluster.log if new else ()))
         found: list[Message] = []
         for partition, position in self.positions.items():
             waiting = [m for m in self._cluster.log[partition] if cast("int", m.offset()) >= position]

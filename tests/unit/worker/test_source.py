@@ -267,8 +267,39 @@ def test_t3_group_metadata_is_fetched_each_time(cluster: FakeCluster) -> None:
     world = World(cluster)
     first = world.source.group_metadata()
     cluster.metadata = metadata_bytes(4, "member-1")
+    world.consumer.rebalance("on_assign")
 
     assert (first, world.source.group_metadata()) == (metadata_bytes(3, "member-1"), metadata_bytes(4, "member-1"))
+
+
+def test_t3_a_generation_that_brought_no_assignment_yet_is_refused(cluster: FakeCluster) -> None:
+    """librdkafka joins in the background: a commit with the new generation would not be fenced, though the partition may be another's."""
+    world = World(cluster)
+    cluster.metadata = metadata_bytes(4, "member-1")
+
+    with pytest.raises(NotAMemberError, match="moved on to generation 4"):
+        world.source.group_metadata()
+
+    world.consumer.rebalance("on_assign")
+    assert world.source.group_metadata() == metadata_bytes(4, "member-1")
+
+
+def test_t3_with_kip_848_epochs_rise_without_an_assignment(cluster: FakeCluster) -> None:
+    world = World(cluster)
+    world.source._settings.consumer["group.protocol"] = "consumer"
+    cluster.metadata = metadata_bytes(4, "member-1")
+
+    assert world.source.group_metadata() == metadata_bytes(4, "member-1")
+
+
+def test_r2_a_new_member_id_has_owned_nothing_before(cluster: FakeCluster) -> None:
+    """Partitions of an old id were lost, also where nobody said so: nothing of them is committed, and they are not read any more."""
+    world = World(cluster)
+    cluster.metadata = metadata_bytes(4, "member-2")
+    world.consumer.rebalance("on_assign", B)
+
+    assert world.offsets.owned == {B}
+    assert set(world.consumer.positions) == {B}
 
 
 @pytest.mark.parametrize(("generation", "member"), [(-1, "member-1"), (3, ""), (-1, "")])
