@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import shutil
 import time
 from itertools import islice
 from pathlib import Path
@@ -37,10 +37,14 @@ def main(
     """Faults on three real brokers until there were enough of them; exit code 1 if a judge found anything."""
     began, results = time.monotonic(), list[Result]()
     auditor = auditor_here() if audit else None
-    with tempfile.TemporaryDirectory(prefix="reckon-faults-") as folder, Arena(PROPERTIES) as arena:
+    with Arena(PROPERTIES) as arena:
         os.environ["RECKON_BOOTSTRAP_SERVERS"] = arena.bootstrap  # for the audit, which reads the pipeline files here
         for planned in islice(rounds_of(seed, plans), only, None if only is None else only + 1):
-            result = play(planned, arena, Path(folder), auditor)
+            folder = out / f"round-{planned.number}"  # the workers' logs; kept where the round went wrong
+            folder.mkdir(parents=True, exist_ok=True)
+            result = play(planned, arena, folder, auditor)
+            if result.ok:
+                shutil.rmtree(folder)
             results.append(result)
             page = report.write(results, out, seed=seed, wanted=faults, plans=plans)
             typer.echo(_line(result))
