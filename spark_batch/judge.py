@@ -19,16 +19,7 @@ from spark_batch.content import both_sides, judge_content
 from spark_batch.context import Judged
 from spark_batch.figures import mismatches
 from spark_batch.latency import percentiles, sample_of
-from spark_batch.ledger import (
-    Tallies,
-    balances,
-    count_held,
-    foreign_notes,
-    imbalances,
-    ledger,
-    next_outputs_from,
-    tallies,
-)
+from spark_batch.ledger import balances, count_held, foreign_notes, imbalances, ledger, next_outputs_from, tallies
 from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
 from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
@@ -48,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
-    from spark_batch.ledger import Held
+    from spark_batch.ledger import Held, Tallies
     from spark_batch.model import Disorder, LatencyRow
     from spark_batch.plan import Plan
     from spark_batch.planning import Aside

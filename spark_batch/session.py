@@ -37,8 +37,6 @@ _DEFAULTS = {
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     # What is counted beside the judgement (ledger.py) takes the cores that this leaves idle, and no others.
     "spark.scheduler.mode": "FAIR",
-    # An audit generates more classes than Spark keeps by default (100): a session's next audit would compile all of them again.
-    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",

@@ -10,9 +10,10 @@ from hypothesis import settings
 
 from devkit import Cluster
 from tests.support.broker import Choice, choose_broker
+from tests.support.pipelines import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 # No test fails for its speed: on a busy machine a first call may take seconds.
 settings.register_profile("reckon", deadline=None)
@@ -30,6 +31,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     choice = config.stash.get(_choice, None)  # none in a worker, whose header nobody sees
     return [f"broker: {choice.description}"] if choice else []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails shows what the workers of its scene said."""
+    report = yield
+    if report.failed:
+        for scene in getattr(item, "funcargs", {}).values():
+            if isinstance(scene, Scene):
+                report.sections += [("worker", worker.tail(40)) for worker in scene.workers]
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

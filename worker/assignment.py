@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from worker.errors import ConsumerFencedError, StoppedError, WorkerError, error_of, is_hopeless, is_or_wraps, is_passing
+from worker.errors import StoppedError, WorkerError, error_of, fencing_in, is_hopeless, is_passing
 from worker.logs import Limiter
 from worker.topics import source_topics
 
@@ -40,12 +40,31 @@ def ends_of_new_topics(consumer: Consumer, settings: Settings, watchdog: Watchdo
     ends: dict[Partition, int] = {}
     if settings.start != "latest":
         return ends
-    metadata = _patiently("read metadata", lambda: consumer.list_topics(timeout=CALL_S), settings, watchdog)
-    for topic in source_topics(settings, metadata.topics):
-        partitions = [(topic, number) for number in metadata.topics[topic].partitions]
+    for partitions in _source_partitions(consumer, settings, watchdog):
         if not committed_offsets(consumer, partitions, settings, watchdog):
             ends |= {p: _watermarks(consumer, p, settings, watchdog)[1] for p in partitions}
     return ends
+
+
+def ends_of_sources(consumer: Consumer, settings: Settings, watchdog: Watchdog) -> dict[Partition, int]:
+    """The end of every partition of the source topics now. A read_committed consumer's watermarks are last stable offsets."""
+    found = _source_partitions(consumer, settings, watchdog)
+    return {p: _watermarks(consumer, p, settings, watchdog)[1] for partitions in found for p in partitions}
+
+
+def _source_partitions(consumer: Consumer, settings: Settings, watchdog: Watchdog) -> list[list[Partition]]:
+    """The partitions of each source topic that exists now."""
+
+    def ask() -> list[list[Partition]]:
+        topics = consumer.list_topics(timeout=CALL_S).topics
+        found = source_topics(settings, topics)
+        if any(
+            topic not in topics for topic in found
+        ):  # it was there a moment ago; this broker has not heard of it yet
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        return [[(topic, number) for number in topics[topic].partitions] for topic in found]
+
+    return _patiently("read metadata", ask, settings, watchdog)
 
 
 def starting_offsets(
@@ -106,8 +125,8 @@ def _patiently(operation: str, call: Callable[[], T], settings: Settings, watchd
                 return call()
         except KafkaException as exception:
             error = error_of(exception)
-            if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID):
-                raise ConsumerFencedError(error.str()) from exception
+            if (fenced := fencing_in(error)) is not None:
+                raise fenced from exception
             fatal = error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 - how a consumer's comes
             too_late = time.monotonic() > deadline and not is_passing(error)
             if too_late or fatal or is_hopeless(error):

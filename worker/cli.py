@@ -11,6 +11,7 @@ import typer
 from confluent_kafka import KafkaError, KafkaException
 
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
+from worker.assignment import ends_of_sources
 from worker.budget import TimeBudget
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
@@ -105,8 +106,8 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             progress.committed,
             topics,
         )
-        drained = Drain.at_start(loop.source.consumer, settings) if until_drained else None
         try:
+            drained = Drain(ends_of_sources(loop.source.consumer, settings, watchdog)) if until_drained else None
             loop.run(drained)
         except WorkerError as problem:
             raise topics.explained(problem) from problem

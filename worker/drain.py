@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicPartition
-
-from worker.topics import source_topics
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import Consumer
-
     from worker.offsets import Offsets, Partition
-    from worker.settings import Settings
 
 
 class Drain:
-    """Knows the ends of all source partitions as they were at the start."""
+    """``ends``: of all source partitions, as they were at the start."""
 
     def __init__(self, ends: Mapping[Partition, int]) -> None:
         self._ends = dict(ends)
-
-    @classmethod
-    def at_start(cls, consumer: Consumer, settings: Settings) -> Drain:
-        """Read the ends now. A read_committed consumer's watermarks are last stable offsets. KafkaException where no broker answers."""
-        ends = {}
-        timeout_s = settings.worker.start_timeout_s
-        metadata = consumer.list_topics(timeout=timeout_s)
-        for topic in source_topics(settings, metadata.topics):
-            for number in metadata.topics[topic].partitions:
-                _, ends[topic, number] = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout_s)
-        return cls(ends)
 
     def __call__(self, offsets: Offsets, ends_reached: Mapping[Partition, int]) -> bool:
         """Whether every partition of ours is at its end; never while we own none.

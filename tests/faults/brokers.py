@@ -11,7 +11,6 @@ import re
 import resource
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
@@ -20,11 +19,11 @@ from confluent_kafka.cimpl import NewPartitions
 from devkit.admin import admin_client
 from tests.faults.arena import SESSION_S, Arena
 from tests.faults.model import Fault, NotProvenError
+from tests.support.processes import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from devkit.node import Node
     from devkit.verify import Partition
 
 _PATIENCE_S = 60.0
@@ -90,10 +89,10 @@ def pause_node(arena: Arena, target: Target, seconds: float) -> Fault:
     node, at, began = arena.node(target.number), time.time(), time.monotonic()
     node.pause()
     try:
-        _must(_state(node) == "T", f"node {node.id} is in state {_state(node)}, not stopped")
+        _must(state_of(node.pid) == "T", f"node {node.id} is in state {state_of(node.pid)}, not stopped")
         gone = _gone(arena, target) if seconds >= SESSION_S + 1 else ""
         time.sleep(max(0.0, seconds - (time.monotonic() - began)))
-        _must(_state(node) == "T", f"node {node.id} woke before its time: {_state(node)}")
+        _must(state_of(node.pid) == "T", f"node {node.id} woke before its time: {state_of(node.pid)}")
         lasted = time.monotonic() - began
     finally:
         node.resume()
@@ -250,13 +249,6 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
 def _must(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - as an assert
     if not condition:
         raise NotProvenError(otherwise)
-
-
-def _state(node: Node) -> str:
-    """The state of the node's main thread, by Linux: T when it is stopped."""
-    status = Path(f"/proc/{node.pid}/status").read_text()
-    found = re.search(r"^State:\s+(\w)", status, re.MULTILINE)
-    return found[1] if found else "?"
 
 
 def _passed(arena: Arena) -> int:

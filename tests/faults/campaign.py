@@ -22,10 +22,9 @@ from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
 from tests.support.pipelines import await_true, last_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from devkit.verify import Partition
     from spark_batch.model import Depth, Judgement
     from tests.faults.arena import Arena
     from tests.faults.model import Fault, Opinion
@@ -145,9 +144,9 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
         fault.recovery_s = watch.recovery_s(fault)
     result.faults += crew.faults
     for line in lines:
-        result.aborted += len(line.outputs(committed=False)) - len(line.outputs())
-        result.opinions.append(judges.verifier(line, watch))
-        result.opinions.append(judges.console(line, console_records))
+        verified = judges.verifier(line, watch)
+        result.aborted += len(line.outputs(committed=False)) - verified.records
+        result.opinions += [verified, judges.console(line, console_records)]
         if auditor is not None:
             result.opinions.append(judges.audit(line, auditor))
     result.took_s = time.time() - result.began
@@ -166,14 +165,9 @@ def _await_read(lines: Sequence[Line], reader: ConsoleReader, watch: Watch) -> N
     """Until the concurrent readers have seen the last stable record of every output."""
     for line in lines:
         partitions = line.reader.partitions_of([line.sink, line.dead_letters])
-        ends = line.reader.end_offsets(partitions)
-        last = {p: max((r.offset for r in line.outputs() if (r.topic, r.partition) == p), default=-1) for p in ends}
-        reader.await_offsets({p: offset + 1 for p, offset in last.items() if offset >= 0}, SETTLE_S)
-        await_true(functools.partial(_has_seen, watch, last), "the watch has seen all")
-
-
-def _has_seen(watch: Watch, last: Mapping[Partition, int]) -> bool:
-    return all(watch.last_seen(partition) >= offset for partition, offset in last.items())
+        ends = {p: end for p, end in last_offsets(line.outputs(), partitions).items() if end}
+        reader.await_offsets(ends, SETTLE_S)
+        await_true(functools.partial(watch.has_seen, ends), "the watch has seen all")
 
 
 def summary(results: Sequence[Result]) -> str:

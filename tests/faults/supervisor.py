@@ -11,11 +11,11 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tests.faults.model import Fault, NotProvenError
 from tests.support.pipelines import SHORT, await_true, events, faults
+from tests.support.processes import state_of
 from worker.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class _Slot:
             return False
         at = time.time()
         time.sleep(BEYOND_SESSION_S)
-        if _state(worker.pid) != "T":
+        if state_of(worker.pid) != "T":
             return False
         worker.resume()
         woke = time.time()
@@ -325,7 +325,7 @@ class _Slot:
 
     def _stand_still(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         if plan.phase in POINTS:
-            return _until(lambda: bool(faults(worker)) or not worker.alive, deadline) and _state(worker.pid) == "T"
+            return _until(lambda: bool(faults(worker)) or not worker.alive, deadline) and state_of(worker.pid) == "T"
         if not self._await_commit(worker, deadline):
             return False
         time.sleep(plan.after_s)
@@ -347,11 +347,3 @@ def _until(condition: Callable[[], bool], deadline: float) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def _state(pid: int) -> str:
-    """One letter of proc(5): T is a process that a signal has stopped; Z one that has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return ""

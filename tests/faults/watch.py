@@ -18,7 +18,7 @@ from devkit.reader import Reader
 from tests.support.broker import unique
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from devkit.verify import Partition
     from tests.faults.model import Fault
@@ -78,10 +78,9 @@ class Watch:
         """How many of its transactions were seen."""
         return self._counts[transactional_id]
 
-    def last_seen(self, partition: Partition) -> int:
-        """The offset of the last record that came from an output partition; -1 where none did."""
-        seen = self.seen[partition]
-        return seen[-1][0] if seen else -1
+    def has_seen(self, ends: Mapping[Partition, int]) -> bool:
+        """Whether all records below these ends came; an end is the offset after a record."""
+        return all(self.seen[partition] and self.seen[partition][-1][0] + 1 >= end for partition, end in ends.items())
 
     def recovery_s(self, fault: Fault) -> float | None:
         """From the worker's new start, or a zombie's awakening, until a commit made after it could be read."""

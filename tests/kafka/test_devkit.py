@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +17,11 @@ from devkit import BrokerDiedError, Cluster, DevkitError, PortTakenError
 from devkit.admin import admin_client
 from devkit.ports import HOST
 from tests.support.broker import unique
+from tests.support.processes import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _PATIENCE = 30.0  # seconds
 
@@ -59,10 +60,8 @@ def _gone(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    try:  # an orphan that ended stays a zombie where the container's first process does not reap
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+    # An orphan that ended stays a zombie where the container's first process does not reap.
+    return state_of(pid) in {"", "Z"}
 
 
 def test_shared_broker_serves(bootstrap: str) -> None:

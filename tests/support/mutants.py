@@ -12,6 +12,7 @@ import confluent_kafka
 
 from worker.batch import Batch
 from worker.loop import TransactionalLoop
+from worker.membership import parse_group_metadata
 from worker.offsets import Offsets
 from worker.source import Source
 from worker.transaction import TransactionalProducer
@@ -171,6 +172,9 @@ def lost_ignored() -> None:
         self._take(self._consume(1, 0.2))
         return batch
 
+    def note(self: Source) -> None:
+        self._joined = parse_group_metadata(self.consumer.consumer_group_metadata())
+
     def remember(self: TransactionalLoop, batch: Batch) -> None:
         copy(last, batch)
         transact(self, batch)
@@ -179,6 +183,7 @@ def lost_ignored() -> None:
     setattr(TransactionalLoop, "_transact", remember)  # noqa: B010
     setattr(TransactionalLoop, "_rewind", lambda _: copy(kept, last))  # noqa: B010
     setattr(Source, "_on_lost", lambda *_: None)  # noqa: B010
+    setattr(Source, "_note_membership", note)  # noqa: B010
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from devkit.workers import ROOT, WorkerError, WorkerProcess
+from tests.support.processes import state_of
 
 STAND_IN = """
 import json, os, signal, sys, time
@@ -119,8 +120,6 @@ def running(pid: int) -> bool:
     """Whether a process that is not ours exists; on Linux one that nobody has reaped yet does not run."""
     try:
         os.kill(pid, 0)
-        return (
-            not Path("/proc/self").exists() or Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        )
-    except (ProcessLookupError, FileNotFoundError):
+    except ProcessLookupError:
         return False
+    return not Path("/proc/self").exists() or state_of(pid) not in {"", "Z"}

@@ -8,7 +8,7 @@ import structlog
 from confluent_kafka import KafkaError, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeConsumer, failure, kafka_error, message, settings
-from worker.assignment import committed_offsets, ends_of_new_topics, starting_offsets
+from worker.assignment import committed_offsets, ends_of_new_topics, ends_of_sources, starting_offsets
 from worker.errors import ConsumerFencedError, WorkerError
 
 if TYPE_CHECKING:
@@ -178,6 +178,26 @@ def test_a_fenced_consumer_is_told_as_such(slept: list[float]) -> None:
     with pytest.raises(ConsumerFencedError, match=r"^made by a test$"):
         starts(kafka, A)
     assert slept == []
+
+
+def test_the_ends_of_sources_are_those_of_every_partition(slept: list[float]) -> None:
+    """Patiently: a broker that has just come answers before it leads its partitions, and one may not have heard of a topic yet."""
+    kafka = cluster()
+    kafka.failures["get_watermark_offsets"].append(failure(KafkaError.NOT_LEADER_FOR_PARTITION, "retriable"))
+    missing = kafka.log.pop(C)
+    slow = FakeConsumer(kafka)
+    list_topics = slow.list_topics
+
+    def then_comes(*, timeout: float) -> object:
+        found = list_topics(timeout=timeout)
+        kafka.log[C] = missing
+        return found
+
+    setattr(slow, "list_topics", then_comes)  # noqa: B010 - mypy would not let a method be assigned
+
+    config = settings(topics=("in", "other"))
+    assert ends_of_sources(cast("Consumer", slow), config, kafka.watchdog) == {A: 5, B: 8, C: 0}
+    assert len(slept) == 2
 
 
 def test_an_error_of_one_partition_is_an_error_of_the_call() -> None:
