@@ -168,9 +168,10 @@ class Source:
         """The group metadata for one commit, fetched anew each time and never cached (T3).
 
         NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced. So when it names another
-        generation than the one that gave us our partitions: with the classic protocol librdkafka joins a new one in the background, while
-        our batch is worked on, and a broker checks member and generation, not who owns what. KIP-848's epochs rise without a word to us;
-        there the broker waits until we have given a partition up.
+        member or generation than gave us our partitions: with the classic protocol librdkafka joins anew in the background, while our batch
+        is worked on, and a broker checks member and generation, not who owns what. A static member that was expelled comes back so with
+        a batch of partitions that others have read on (DECISIONS 26). KIP-848's epochs rise without a word to us; there the broker waits
+        until we have given a partition up.
         """
         metadata: bytes = self._consumer.consumer_group_metadata()
         member, generation = parse_group_metadata(metadata)
@@ -292,27 +293,32 @@ class Source:
                 partitions
             )  # of a join that was under way: nothing will be read, so nothing is looked up
             return
-        self._note_membership()
-        ours = [(p.topic, p.partition) for p in partitions]
+        kept = self._note_membership()
+        ours = [(p.topic, p.partition) for p in partitions] + kept
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
         # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.
         self.topic_ids |= self._ids_of({topic for topic, _ in ours})
         self._offsets.assign(starts)
         self.pins.update(pins)
-        consumer.incremental_assign([TopicPartition(t, p, offset) for (t, p), offset in starts.items()])
+        consumer.incremental_assign([TopicPartition(*p, offset) for p, offset in starts.items() if p not in kept])
+        self.seek({partition: starts[partition] for partition in kept})
         _log.info("assigned", partitions=_names(partitions), owned=len(self._offsets.owned))
 
-    def _note_membership(self) -> None:
-        """With every assignment, also an empty one, librdkafka tells of a new generation; what we own is what we own as this member of it.
+    def _note_membership(self) -> list[Partition]:
+        """Note as which member of which generation we own what we own; every generation brings an assignment, if only an empty one.
 
-        A new member id has owned nothing before: what is left of an old one's was lost, whether we were told or not (R2).
+        Returns the partitions that an old member id leaves to a new one, to be begun anew. librdkafka's static members keep them where
+        a JoinGroup says UNKNOWN_MEMBER_ID, and nobody tells us that they were lost: others may have had them since (R2).
         """
         joined = parse_group_metadata(self._consumer.consumer_group_metadata())
-        if self._joined is not None and self._joined[0] != joined[0] and self._offsets.owned:
-            untold = [TopicPartition(*partition) for partition in self._offsets.owned]
-            _log.warning("lost untold", partitions=_names(untold))
-            self._release(self._consumer, untold)
+        kept = list(self._offsets.owned) if self._joined is not None and self._joined[0] != joined[0] else []
+        if kept:
+            _log.warning(
+                "begun anew, as another member", partitions=[f"{topic}[{number}]" for topic, number in sorted(kept)]
+            )
+            self._forget(kept)
         self._joined = joined
+        return kept
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._release(consumer, partitions)

@@ -293,13 +293,20 @@ def test_t3_with_kip_848_epochs_rise_without_an_assignment(cluster: FakeCluster)
 
 
 def test_r2_a_new_member_id_has_owned_nothing_before(cluster: FakeCluster) -> None:
-    """Partitions of an old id were lost, also where nobody said so: nothing of them is committed, and they are not read any more."""
+    """What is left of an old id begins anew where the group has got to; the batch at hand has nothing of it."""
     world = World(cluster)
+    world.taken(message(0), message(1))
+    world.consumer.rebalance("on_revoke", B)
     cluster.metadata = metadata_bytes(4, "member-2")
+    cluster.offsets = {A: 7, B: 9}
+    cluster.calls.clear()
     world.consumer.rebalance("on_assign", B)
 
-    assert world.offsets.owned == {B}
-    assert set(world.consumer.positions) == {B}
+    assert world.offsets.owned == {A, B}
+    assert world.offsets.ranges() == {}
+    assert world.source._batch.runs == {}
+    assert ("seek", A, 7) in cluster.calls
+    assert world.consumer.positions == {A: 7, B: 9}
 
 
 @pytest.mark.parametrize(("generation", "member"), [(-1, "member-1"), (3, ""), (-1, "")])
