@@ -30,6 +30,16 @@ _POLL_S = 0.1
 _NEWS_S = 5.0  # until every broker has heard of a new topic or partition
 
 
+def second_listener(settings: Mapping[str, str], behind: int, proxy: int) -> dict[str, str]:
+    """Over these settings of a broker: a listener on the port ``behind`` that tells its clients to come by the port ``proxy``."""
+    return {
+        "listeners": f"{settings['listeners']},PROXIED://{HOST}:{behind}",
+        "advertised.listeners": f"{settings['advertised.listeners']},PROXIED://{HOST}:{proxy}",
+        "listener.security.protocol.map": f"{settings['listener.security.protocol.map']},PROXIED:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+
+
 class Arena:
     """A devkit cluster of three (RF 3, min ISR 2), a context manager. `properties` are broker settings over the devkit's.
 
@@ -47,9 +57,9 @@ class Arena:
             self._behind = [undo.enter_context(contextlib.closing(Port())) for _ in range(NODES)]
             self.proxies = [undo.enter_context(Proxy(port.number)) for port in self._behind]
             undo.enter_context(self._cluster)
-            # One for each node: a client keeps to the connection that it has, and asks nobody else while that node is paused.
-            self._admins = [admin_client(node.address) for node in self.nodes]
-            undo.callback(self._admins.clear)  # before the brokers are gone (librdkafka #4519)
+            self._asked = 0
+            self._admin = admin_client(self.nodes[self._asked].address)
+            undo.callback(delattr, self, "_admin")  # before the brokers are gone (librdkafka #4519)
             self._resources = undo.pop_all()
         return self
 
@@ -61,12 +71,7 @@ class Arena:
     def _listeners(self, settings: Mapping[str, str]) -> dict[str, str]:
         number = int(settings["node.id"]) - 1
         self._behind[number].before_start()
-        return {
-            "listeners": f"{settings['listeners']},PROXIED://{HOST}:{self._behind[number].number}",
-            "advertised.listeners": f"{settings['advertised.listeners']},PROXIED://{HOST}:{self.proxies[number].port}",
-            "listener.security.protocol.map": f"{settings['listener.security.protocol.map']},PROXIED:PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
-        }
+        return second_listener(settings, self._behind[number].number, self.proxies[number].port)
 
     @property
     def bootstrap(self) -> str:
@@ -164,15 +169,20 @@ class Arena:
         )
 
     def _metadata(self, topic: str | None = None, timeout_s: float = 20.0) -> ClusterMetadata:
-        """Of the node that answered last, or else of the next one that does."""
+        """Of the node that answered last, or else of the next one that does.
+
+        A client that got no answer is replaced: it would keep to the connections that it has, and of three clients all may have come to
+        the one node that is paused.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                return self._admins[0].list_topics(*([topic] if topic else []), timeout=_REQUEST_S)
+                return self._admin.list_topics(*([topic] if topic else []), timeout=_REQUEST_S)
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
-                self._admins.append(self._admins.pop(0))
+                self._asked = (self._asked + 1) % NODES
+                self._admin = admin_client(self.nodes[self._asked].address)
 
 
 def coordinating_partition(name: str, partitions: int) -> int:

@@ -1,0 +1,79 @@
+"""What a member works on while the group, unknown to it, has given its partitions to another."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from devkit import Cluster
+from devkit.ports import HOST, Port
+from tests.faults.arena import second_listener
+from tests.faults.holding import JOIN_GROUP, HoldingProxy
+from tests.support.pipelines import STEPS, Scene, await_true, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.xdist_group("expelled")
+
+
+@pytest.fixture
+def place() -> Iterator[tuple[str, HoldingProxy]]:
+    """The address of a broker, and a proxy before its second listener."""
+    with contextlib.ExitStack() as stack:
+        behind = stack.enter_context(contextlib.closing(Port()))
+        proxy = stack.enter_context(HoldingProxy(behind.number))
+
+        def listeners(settings: Mapping[str, str]) -> dict[str, str]:
+            behind.before_start()
+            return second_listener(settings, behind.number, proxy.port)
+
+        yield stack.enter_context(Cluster(per_node=listeners)).bootstrap, proxy
+
+
+def test_r2_a_member_that_was_expelled_while_it_joined_commits_nothing_of_before(
+    place: tuple[str, HoldingProxy], tmp_path: Path
+) -> None:
+    """Its JoinGroup comes too late: the broker knows it no more, and another has read on from what it works on.
+
+    librdkafka (2.16.0) drops its member id, joins as a new member in the background, and keeps the partitions as long as nobody polls:
+    with the new id the broker would take a commit of what was read under the old one. With static membership only; a dynamic member loses
+    its partitions on the way (rd_kafka_cgrp_handle_JoinGroup, MEMBER_ID_REQUIRED).
+    """
+    bootstrap, proxy = place
+    gate = tmp_path / "gate"
+    steps = STEPS.replace("]", ", {python: tests.support.gate:passing}]")
+    with Scene(bootstrap, tmp_path, partitions=1, steps=steps) as scene:
+        env = {"RECKON_BOOTSTRAP_SERVERS": f"{HOST}:{proxy.port}", "GATE": str(gate)}
+        late = scene.worker("late", env=env)
+        scene.produce(100)
+        scene.await_committed(100)
+        gate.touch()
+        scene.produce(100)
+        await_true(gate.with_suffix(".reached").exists, "it has a batch in its hands")
+
+        proxy.hold(JOIN_GROUP)
+        heir = scene.worker("heir")
+        assert proxy.holding.wait(30)
+        scene.await_committed(200)
+        proxy.let_go()
+        await_true(
+            lambda: set(scene.reader.assignment(scene.name)) == {_name(scene, "late"), _name(scene, "heir")}, "back"
+        )
+        gate.unlink()
+        await_true(lambda: events(late, "slow transaction"), "it has tried to commit")
+
+        scene.produce(100)
+        scene.await_drained()
+        for worker in (late, heir):
+            worker.terminate()
+            assert worker.wait() == 0
+        assert scene.problems() == []
+        assert "the group has moved on to generation" in events(late, "aborting")[0]["reason"]
+
+
+def _name(scene: Scene, instance: str) -> str:
+    return f"{scene.name}-{instance}"
