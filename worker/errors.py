@@ -245,6 +245,14 @@ def unreadable(error: KafkaError, where: str = "") -> WorkerError:
     return WorkerError(f"cannot read the source: {where}{error.name()}: {error.str()}")
 
 
+def out_of_range(error: KafkaError, where: str) -> WorkerError:
+    """What it means that the log does not hold an offset that the group wants; ``where`` names topic, partition, offset and group."""
+    return WorkerError(
+        f"{where} is not in the log any more (expired before it was read, or the topic was created anew): records may be lost "
+        f"that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
+    )
+
+
 def fencing_in(error: KafkaError) -> ConsumerFencedError | None:
     """The error as a fencing of our static membership, if it is one."""
     return ConsumerFencedError(error.str()) if is_or_wraps(error, KafkaError.FENCED_INSTANCE_ID) else None

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import time
 import uuid
-from collections import deque
 from typing import TYPE_CHECKING
 
 import structlog
@@ -24,17 +23,18 @@ from worker.diversions import CAREFUL_RECORDS, Diversions
 from worker.errors import (
     CommitUnknownError,
     ConsumerFencedError,
-    FencedByTwinError,
     Outcome,
     StoppedError,
     TransactionError,
     UndeliverableError,
     WorkerError,
 )
+from worker.fencings import ProducerFencings
 from worker.fill import Filler
+from worker.membership import NotAMemberError
 from worker.offsets import Offsets, Partition
 from worker.receipt import Receipt
-from worker.source import NotAMemberError, Source
+from worker.source import Source
 from worker.transaction import TransactionalProducer
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from worker.settings import Settings
     from worker.topics import Topics
     from worker.watchdog import Watchdog
-
-TWIN_FENCINGS = 3
-"""Fenced so often within two transaction timeouts, a twin is alive: our own timeouts fence once per timeout at most (E2)."""
 
 TELL_EVERY = 8
 """After so many failures without a commit between them it is told what is missing. It is tried on: brokers may be away for hours."""
@@ -92,7 +89,7 @@ class TransactionalLoop:
         self._offsets = Offsets()
         self._producer = TransactionalProducer(settings.producer, watchdog)
         self.source = Source(settings, self._offsets, watchdog, topics.ids if topics else lambda _: {})
-        self._fencings: deque[float] = deque(maxlen=TWIN_FENCINGS)
+        self._fencings = ProducerFencings(settings, self._what_is_wrong)
         self._failed_attempts = 0
         self._most = settings.transaction.records
         self._diversions = Diversions()
@@ -260,43 +257,21 @@ class TransactionalLoop:
         if error.outcome is not Outcome.FENCED:
             self._recreate(error)
             return
-        self._count(error)
+        self._fencings.count(error)
         self._producer.renew()
         time.sleep(FENCED_PAUSE_S)
 
     def _recreate(self, error: TransactionError) -> None:
         """A fresh producer with the same id; its init aborts what the old one left open (E2). Patient while brokers are away."""
-        self._count(error)
+        self._fencings.count(error)
         while True:
             try:
                 return self._producer.open()
             except TransactionError as again:
-                self._count(again)
+                self._fencings.count(again)
             if self._watchdog.stopping:
                 raise StoppedError("stopped while waiting for a transaction coordinator")
             self._pause()
-
-    def _count(self, error: TransactionError) -> None:
-        """Count the producers that were fenced. WorkerError where another one will not mend it."""
-        if error.outcome is Outcome.FATAL:
-            raise WorkerError(str(error)) from error
-        if error.outcome is Outcome.FENCED:
-            now = time.monotonic()
-            self._fencings.append(now)
-            window = 2 * self._settings.transaction_timeout_s
-            if len(self._fencings) == TWIN_FENCINGS and now - self._fencings[0] < window and not self._excused():
-                raise FencedByTwinError(
-                    f"fenced {TWIN_FENCINGS} times within {window:g} s: another live worker uses transactional.id "
-                    f"{self._settings.transactional_id}. Give each its own RECKON_INSTANCE_ID"
-                ) from error
-        _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
-
-    def _excused(self) -> bool:
-        """Whether topics that are gone explain the fencings: their outputs time out, and with them the transactions."""
-        wrong = self._what_is_wrong()
-        if wrong:
-            _log.error("fenced again and again", wrong=wrong)
-        return bool(wrong)
 
     def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
         """Ask the broker whether a commit took place (E3, E4, E6).

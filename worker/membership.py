@@ -1,6 +1,7 @@
-"""Static membership in the group (KIP-345) by default: who comes back after a kill has its place at once, and who stops leaves at once.
+"""Who we are in the group, and static membership (KIP-345) by default: who comes back after a kill has its place at once, and who stops
+leaves at once.
 
-With the classic protocol only. With KIP-848 a static member that was killed keeps its successor out until its session ends
+Static with the classic protocol only. With KIP-848 a static member that was killed keeps its successor out until its session ends
 (UNRELEASED_INSTANCE_ID), which is no sooner than for a dynamic one.
 """
 
@@ -9,30 +10,21 @@ from __future__ import annotations
 import hashlib
 import struct
 import time
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaException
 
-from worker.errors import ConsumerFencedError, FencedByTwinError, WorkerError
+from worker.errors import WorkerError
 from worker.settings import STATIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from confluent_kafka import Consumer
 
     from worker.settings import Settings
-    from worker.watchdog import Watchdog
-
-TWIN_FENCINGS = 3
-TWIN_WINDOW_S = 60.0
-"""Fenced so often in so short a time without a reason of our own, a twin is alive."""
-
-REJOIN_PAUSE_S = 1.0
-"""Before a fresh consumer joins: for the heartbeats of whoever may have our place."""
 
 LEAVE_S = 2.0
 """How long to try to leave a group in order; its session timeout does the rest."""
@@ -40,44 +32,49 @@ LEAVE_S = 2.0
 _log = structlog.get_logger("reckon.membership")
 
 
-class Fencings:
-    """Tells a twin from ourselves when the group fences our static member (the same idea as E2).
+class NotAMemberError(Exception):
+    """The group does not know us just now, or not as who we were when it gave us our partitions; a poll mends it."""
 
-    A member whose session has ended on its own side, as its coordinator was away, joins anew without a member id; a request of
-    before, sent once more, then meets the new id and is fenced (librdkafka #3437). That is no twin, and a fresh consumer mends it. But
-    whoever stood still meanwhile has to think that its instance was started again, and to leave its successor alone.
+
+class Membership:
+    """As which member of which generation we own what we own (DECISIONS 26).
+
+    ``metadata`` is ``Consumer.consumer_group_metadata``, called anew each time and never cached (T3).
     """
 
-    def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
-        self._instance_id = settings.instance_id
-        self._watchdog = watchdog
-        self._fenced: deque[float] = deque(maxlen=TWIN_FENCINGS)
-        self._session_ended = False
-        self._proven = time.monotonic()
+    def __init__(self, settings: Settings, metadata: Callable[[], bytes]) -> None:
+        self._classic = settings.consumer.get("group.protocol", "classic") == "classic"
+        self._metadata = metadata
+        self._joined: tuple[str, int] | None = None
+        """Member id and generation with which the last assignment came."""
 
-    def session_ended(self) -> None:
-        """To be called when librdkafka says that no answer of the coordinator came for a session timeout."""
-        self._session_ended = True
+    def note(self) -> bool:
+        """To be called with every assignment, as every generation brings one, if only an empty one. Returns whether we are another member
+        than at the last one.
+        """
+        joined = parse_group_metadata(self._metadata())
+        another = self._joined is not None and self._joined[0] != joined[0]
+        self._joined = joined
+        return another
 
-    def proven(self) -> None:
-        """A commit took place: nobody had our place until now."""
-        self._proven = time.monotonic()
+    def for_commit(self) -> bytes:
+        """The group metadata for one commit.
 
-    def count(self, fenced: ConsumerFencedError) -> None:
-        """A fencing, after a pause. FencedByTwinError when it was a twin's; else the group may be joined anew."""
-        time.sleep(REJOIN_PAUSE_S)
-        now = time.monotonic()
-        by_ourselves, self._session_ended = self._session_ended, False
-        stood_still = self._watchdog.woke_at > self._proven
-        if not by_ourselves:
-            self._fenced.append(now)
-        twin = len(self._fenced) == TWIN_FENCINGS and now - self._fenced[0] < TWIN_WINDOW_S
-        if stood_still or twin:
-            raise FencedByTwinError(
-                f"another live worker uses our instance id {self._instance_id} and has taken our place in the group. "
-                f"Give each its own RECKON_INSTANCE_ID: {fenced}"
-            ) from fenced
-        _log.warning("fresh consumer", reason=str(fenced), session_ended=by_ourselves)
+        NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced. So when it names another
+        member or generation than gave us our partitions: with the classic protocol librdkafka joins anew in the background, while our batch
+        is worked on, and a broker checks member and generation, not who owns what. A static member that was expelled comes back so with
+        a batch of partitions that others have read on. KIP-848's epochs rise without a word to us; there the broker waits until we have
+        given a partition up.
+        """
+        metadata = self._metadata()
+        member, generation = parse_group_metadata(metadata)
+        if not member or generation < 0:
+            raise NotAMemberError(f"not a member of the group (member id {member!r}, generation {generation})")
+        if self._classic and (member, generation) != self._joined:
+            raise NotAMemberError(
+                f"the group has moved on to generation {generation}; our partitions are of {self._joined}"
+            )
+        return metadata
 
 
 def is_static_by_default(settings: Settings) -> bool:

@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from worker.assignment import ends_of_new_topics, starting_offsets
 from worker.batch import Batch
 from worker.errand import Errands, HungError
-from worker.errors import ConsumerFencedError, WorkerError, fencing_in, is_passing, kafka_error_in, unreadable
+from worker.errors import ConsumerFencedError, fencing_in, is_passing, kafka_error_in, out_of_range, unreadable
+from worker.fencings import ConsumerFencings
 from worker.logs import LibrdkafkaLog, Limiter
-from worker.membership import Fencings, is_static_by_default, leave, parse_group_metadata
+from worker.membership import Membership, is_static_by_default, leave
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -73,11 +74,10 @@ class Source:
         self._handed_over = float("-inf")
         self._new_topics: dict[Partition, int] = {}
         self._limiter = Limiter()
-        self._joined: tuple[str, int] | None = None
-        """Member id and generation with which the last assignment came."""
-        self._fencings = Fencings(settings, watchdog)
+        self._fencings = ConsumerFencings(settings, watchdog)
         self._fenced: ConsumerFencedError | None = None
         self._consumer = self._fresh_consumer()
+        self._membership = Membership(settings, self._consumer.consumer_group_metadata)
 
     @property
     def consumer(self) -> Consumer:
@@ -96,8 +96,8 @@ class Source:
         self._fencings.count(fenced)
         self._fenced = None
         old, self._consumer = self._consumer, self._fresh_consumer()
+        self._membership = Membership(self._settings, self._consumer.consumer_group_metadata)
         self._forget(self._offsets.owned)
-        self._joined = None
         with contextlib.suppress(HungError, KafkaException, SystemError), self._watchdog.guard("close consumer"):
             Errands().run(old.close, CLOSE_S)
         self._join()
@@ -109,7 +109,7 @@ class Source:
 
     def _fresh_consumer(self) -> Consumer:
         log = LibrdkafkaLog({"SESSTMOUT ": self._fencings.session_ended}, self._limiter)
-        return Consumer(self._settings.consumer, logger=log, error_cb=self._on_error)
+        return Consumer(self._settings.consumer, logger=log, error_cb=self._tell)
 
     def _join(self) -> None:
         self._consumer.subscribe(
@@ -124,8 +124,7 @@ class Source:
 
         Rebalance callbacks run inside. ``most``: a lower limit on records. WorkerError where the source cannot be read.
         """
-        limits = self._settings.transaction
-        records = min(limits.records, most or limits.records)
+        records = min(self._settings.transaction.records, most or self._settings.transaction.records)
         batch = self._batch = Batch()
         try:
             self._fill_up(batch, records)
@@ -165,26 +164,8 @@ class Source:
                 self._offsets.read(partition, end - 1)
 
     def group_metadata(self) -> bytes:
-        """The group metadata for one commit, fetched anew each time and never cached (T3).
-
-        NotAMemberError when it names no member or no generation: brokers would accept such a commit unfenced. So when it names another
-        member or generation than gave us our partitions: with the classic protocol librdkafka joins anew in the background, while our batch
-        is worked on, and a broker checks member and generation, not who owns what. A static member that was expelled comes back so with
-        a batch of partitions that others have read on (DECISIONS 26). KIP-848's epochs rise without a word to us; there the broker waits
-        until we have given a partition up.
-        """
-        metadata: bytes = self._consumer.consumer_group_metadata()
-        member, generation = parse_group_metadata(metadata)
-        if not member or generation < 0:
-            raise NotAMemberError(f"not a member of the group (member id {member!r}, generation {generation})")
-        if (
-            self._settings.consumer.get("group.protocol", "classic") == "classic"
-            and (member, generation) != self._joined
-        ):
-            raise NotAMemberError(
-                f"the group has moved on to generation {generation}; our partitions are of {self._joined}"
-            )
-        return metadata
+        """The group metadata for one commit, fetched anew each time (T3). NotAMemberError where a commit might not be ours to make."""
+        return self._membership.for_commit()
 
     def seek(self, offsets: Mapping[Partition, int]) -> None:
         """Read on from these offsets; what was fetched beyond them is thrown away (T2)."""
@@ -195,17 +176,17 @@ class Source:
                 self._consumer.seek(target)
             except KafkaException as exception:
                 # A partition whose fetcher is not (or no more) running cannot be sought in, but it can be assigned anew.
-                _log.warning(
-                    "assigning anew instead of a seek", topic=topic, partition=partition, reason=str(exception)
-                )
+                _log.warning("assigning anew instead of a seek", partitions=_names([target]), reason=str(exception))
                 try:
                     self._consumer.incremental_unassign([TopicPartition(topic, partition)])
                     self._consumer.incremental_assign([target])
                 except KafkaException as again:
-                    self._fenced = fencing_in(kafka_error_in(again))
-                    if self._fenced is None:
+                    if (fenced := fencing_in(kafka_error_in(again))) is None:
                         raise
-                    return  # the next poll replaces the consumer, which then begins at the committed offsets
+                    self._fenced = (
+                        fenced  # the next poll replaces the consumer, which then begins at the committed offsets
+                    )
+                    return
 
     def close(self) -> None:
         """Leave the group, so that the others need not wait for the session timeout."""
@@ -227,34 +208,15 @@ class Source:
         """Add to the batch what is ours and not read before; handle what is an event."""
         if any(map(Message.error, messages)):
             for message in messages:
-                error = message.error()
-                if error is not None:
+                if (error := message.error()) is not None:
                     self._on_event(message, error)
             messages = [message for message in messages if message.error() is None]
         if self._single_topic is not None:
-            self._take_topic(self._single_topic, messages)
+            self._batch.take(self._single_topic, messages, self._offsets)
         else:
             for topic, run in groupby(messages, Message.topic):
                 assert topic is not None
-                self._take_topic(topic, run)
-
-    def _take_topic(self, topic: str, messages: Iterable[Message]) -> None:
-        # groupby with a method of C runs at a third of the cost of a dictionary of lists filled in Python.
-        for number, group in groupby(messages, Message.partition):
-            assert number is not None
-            partition = (topic, number)
-            run = list(group)
-            wanted = self._offsets.wanted(partition)
-            if wanted is None:
-                continue  # taken away by a rebalance inside the very call that returned these records
-            if (run[0].offset() or 0) < wanted:
-                run = [message for message in run if (message.offset() or 0) >= wanted]
-                if not run:
-                    continue
-            last = run[-1].offset()
-            assert last is not None
-            self._offsets.read(partition, last)
-            self._batch.add(partition, run)
+                self._batch.take(topic, run, self._offsets)
 
     def _more_is_waiting(self) -> bool:
         """Whether the broker had records, at the last fetch, that are not in the batch.
@@ -271,16 +233,11 @@ class Source:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
             topic, number, offset = message.topic(), message.partition(), message.offset()
-            assert topic is not None
-            assert number is not None
-            assert offset is not None
+            assert topic is not None and number is not None and offset is not None  # noqa: PT018
             self.ends_reached[topic, number] = offset
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
-            raise WorkerError(
-                f"{message.topic()} partition {message.partition()}: offset {message.offset()} of group {self._settings.group_id} "
-                "is not in the log any more (expired before it was read, or the topic was created anew): records may be lost "
-                f"that no retry brings back. Set the group's offsets by hand to go on: {error.str()}"
-            )
+            where = f"{message.topic()} partition {message.partition()}: offset {message.offset()}"
+            raise out_of_range(error, f"{where} of group {self._settings.group_id}")
         elif is_passing(error) and not error.fatal():
             self._tell(error, topic=message.topic(), partition=message.partition())
         else:
@@ -289,11 +246,10 @@ class Source:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._closing or consumer is not self._consumer:
-            consumer.incremental_assign(
-                partitions
-            )  # of a join that was under way: nothing will be read, so nothing is looked up
+            # Of a join that was under way: nothing will be read, so nothing is looked up.
+            consumer.incremental_assign(partitions)
             return
-        kept = self._note_membership()
+        kept = self._inherited()
         ours = [(p.topic, p.partition) for p in partitions] + kept
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
         # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.
@@ -304,20 +260,16 @@ class Source:
         self.seek({partition: starts[partition] for partition in kept})
         _log.info("assigned", partitions=_names(partitions), owned=len(self._offsets.owned))
 
-    def _note_membership(self) -> list[Partition]:
-        """Note as which member of which generation we own what we own; every generation brings an assignment, if only an empty one.
+    def _inherited(self) -> list[Partition]:
+        """The partitions that an old member id leaves to a new one, to be begun anew; to be called with every assignment.
 
-        Returns the partitions that an old member id leaves to a new one, to be begun anew. librdkafka's static members keep them where
-        a JoinGroup says UNKNOWN_MEMBER_ID, and nobody tells us that they were lost: others may have had them since (R2).
+        librdkafka's static members keep them where a JoinGroup says UNKNOWN_MEMBER_ID, and nobody tells us that they were lost: others may
+        have had them since (R2).
         """
-        joined = parse_group_metadata(self._consumer.consumer_group_metadata())
-        kept = list(self._offsets.owned) if self._joined is not None and self._joined[0] != joined[0] else []
+        kept = list(self._offsets.owned) if self._membership.note() else []
         if kept:
-            _log.warning(
-                "begun anew, as another member", partitions=[f"{topic}[{number}]" for topic, number in sorted(kept)]
-            )
+            _log.warning("begun anew, as another member", partitions=_names(TopicPartition(*p) for p in kept))
             self._forget(kept)
-        self._joined = joined
         return kept
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -340,16 +292,9 @@ class Source:
             self.pins.pop(partition, None)
             self.ends_reached.pop(partition, None)
 
-    def _on_error(self, error: KafkaError) -> None:
-        self._tell(error)
-
     def _tell(self, error: KafkaError, **where: object) -> None:
         if (more := self._limiter.passes(f"{error.str()} {where}")) is not None:
             _log.warning("consumer", error=error.name(), reason=error.str(), **where, **more)
-
-
-class NotAMemberError(Exception):
-    """The group does not know us just now; a poll joins again."""
 
 
 def _names(partitions: Iterable[TopicPartition]) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from worker.doubt import Doubt
 from worker.errand import Errands, HungError
 from worker.errors import (
     BrokerUnreachableError,
@@ -39,15 +40,6 @@ if TYPE_CHECKING:
 
     from worker.lineage import Message
     from worker.watchdog import Watchdog
-
-SLOW_END_S = 1.0
-"""A commit or an abort that took longer may have been sent twice."""
-
-QUICK_END_S = 0.05
-"""A commit or an abort that took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first."""
-
-UNSURE_S = 30.0 + SLOW_END_S
-"""librdkafka reports a broken connection and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
 
 LOG_INFO = 6
 """The level (syslog's) at which librdkafka logs broken connections."""
@@ -81,7 +73,7 @@ class TransactionalProducer:
         self._failed: list[tuple[str | None, KafkaError]] = []
         """Of the transaction at hand: (topic, why a delivery to it failed)."""
         self._fatal: KafkaError | None = None
-        self._last_broker_error = float("-inf")
+        self._doubt = Doubt()
         self._renew = False
         self._errands = Errands()
         self._limiter = Limiter()
@@ -108,12 +100,12 @@ class TransactionalProducer:
         self._fatal = None
         self._renew = False
         # Forgotten before init_transactions, not after it: what breaks during it hides what breaks in the same way later.
-        self._last_broker_error = float("-inf")
+        self._doubt = Doubt()
         self._producer = Producer(
             self._config,
             on_delivery=partial(_note_failure, failed),
             error_cb=self._on_error,
-            logger=LibrdkafkaLog({"FAIL ": self._on_broken_connection}, self._limiter),
+            logger=LibrdkafkaLog({"FAIL ": self._doubt.note_broken_connection}, self._limiter),
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._call("init_transactions", INIT_WAIT_S, deadline=deadline)
@@ -267,13 +259,11 @@ class TransactionalProducer:
     def _ended(self, started: float, calls: int) -> None:
         """Note whether the EndTxn that was just answered may be on its way once more."""
         self._serve("poll", lambda: self.producer.poll(0))  # the log lines and errors that came meanwhile
-        ended = time.monotonic()
-        took = ended - started
-        troubled = ended - self._last_broker_error < UNSURE_S
-        self._renew = calls > 1 or took > SLOW_END_S or (troubled and took > QUICK_END_S)
+        took_s = time.monotonic() - started
+        self._renew = self._doubt.sent_twice(took_s, calls)
         if self._renew:
             _log.warning(
-                "fresh producer next", why="the end of a transaction was slow, or a connection broke", took_s=took
+                "fresh producer next", why="the end of a transaction was slow, or a connection broke", took_s=took_s
             )
 
     def _produce_when_there_is_room(self, message: Message) -> None:
@@ -329,11 +319,8 @@ class TransactionalProducer:
             self.producer.purge()
             self._serve("flush", lambda: self.producer.flush(SETTLE_S))
 
-    def _on_broken_connection(self) -> None:
-        self._last_broker_error = time.monotonic()
-
     def _on_error(self, error: KafkaError) -> None:
-        self._on_broken_connection()
+        self._doubt.note_broken_connection()
         if (more := self._limiter.passes(f"producer error {error.str()}")) is not None:
             _log.warning("producer error", error=error.name(), reason=error.str(), **more)
 

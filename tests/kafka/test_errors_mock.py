@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError, Producer, TopicPartition
 
+import worker.doubt
 import worker.transaction
 from tests.support.mock_cluster import Api, MockCluster, Reply
 from transforms.records import Result
@@ -383,7 +384,7 @@ def test_e1_missing_permission_stops_the_worker(cluster: MockCluster, api: Api, 
 
 def test_e3_a_sound_producer_is_kept(cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the tests below: without a fault one producer makes both transactions, on a machine that may itself be slow."""
-    monkeypatch.setattr(worker.transaction, "SLOW_END_S", LIMIT_S)
+    monkeypatch.setattr(worker.doubt, "SLOW_END_S", LIMIT_S)
     run = Run(cluster, _settings(cluster))
     values = _two_waves(run)
     assert cluster.committed_values(OUT) == values

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from tests.support.broker import create_topics
 from tests.support.pipelines import PATIENCE_S, SHORT, Scene, await_true, events, faults, last_offsets
 from transforms.loading import load_pipeline
-from worker.membership import parse_group_metadata
+from worker.membership import NotAMemberError, parse_group_metadata
 from worker.offsets import Offsets
 from worker.settings import resolve
-from worker.source import NotAMemberError, Source
+from worker.source import Source
 from worker.watchdog import Watchdog
 
 if TYPE_CHECKING:

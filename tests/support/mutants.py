@@ -12,7 +12,7 @@ import confluent_kafka
 
 from worker.batch import Batch
 from worker.loop import TransactionalLoop
-from worker.membership import parse_group_metadata
+from worker.membership import Membership
 from worker.offsets import Offsets
 from worker.source import Source
 from worker.transaction import TransactionalProducer
@@ -156,7 +156,7 @@ def lost_ignored() -> None:
     As a member anew it delivers what it had read of them, beside their new owner: brokers check member and generation, not who owns
     what (R2, E10). Not listening would do no harm by itself, because a batch of ours never outlives a poll.
     """
-    collect, transact = Source.collect, TransactionalLoop._transact
+    collect, transact, note = Source.collect, TransactionalLoop._transact, Membership.note
     last, kept = Batch(), Batch()
 
     def copy(to: Batch, batch: Batch) -> None:
@@ -172,9 +172,6 @@ def lost_ignored() -> None:
         self._take(self._consume(1, 0.2))
         return batch
 
-    def note(self: Source) -> None:
-        self._joined = parse_group_metadata(self.consumer.consumer_group_metadata())
-
     def remember(self: TransactionalLoop, batch: Batch) -> None:
         copy(last, batch)
         transact(self, batch)
@@ -183,7 +180,7 @@ def lost_ignored() -> None:
     setattr(TransactionalLoop, "_transact", remember)  # noqa: B010
     setattr(TransactionalLoop, "_rewind", lambda _: copy(kept, last))  # noqa: B010
     setattr(Source, "_on_lost", lambda *_: None)  # noqa: B010
-    setattr(Source, "_note_membership", note)  # noqa: B010
+    setattr(Membership, "note", lambda self: note(self) and False)  # noqa: B010
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

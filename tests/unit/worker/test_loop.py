@@ -108,7 +108,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         monotonic=lambda: world.now, sleep=world.pauses.append, time_ns=lambda: 1_700_000_000_123_000_000
     )
     monkeypatch.setattr("worker.loop.time", clock)
-    monkeypatch.setattr("worker.membership.REJOIN_PAUSE_S", 0)
+    monkeypatch.setattr("worker.fencings.time", SimpleNamespace(monotonic=clock.monotonic, sleep=lambda _: None))
     return world
 
 

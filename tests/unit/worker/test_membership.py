@@ -1,4 +1,4 @@
-"""Static membership: who a worker is for the group, and how it leaves."""
+"""Who a worker is for the group, what it may commit, and how it leaves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from confluent_kafka import KafkaError
 
-from tests.unit.worker.fakes import SpyWatchdog, failure
+from tests.unit.worker.fakes import failure, metadata_bytes
 from tests.unit.worker.fakes import settings as plain_settings
-from worker.errors import ConsumerFencedError, FencedByTwinError
-from worker.membership import LEAVE_S, TWIN_WINDOW_S, Fencings, as_member_for, leave
+from worker.membership import LEAVE_S, Membership, NotAMemberError, as_member_for, leave
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -105,57 +104,21 @@ def test_a_fenced_member_has_nothing_to_leave(monkeypatch: pytest.MonkeyPatch) -
     assert consumer.calls == []
 
 
-class Clock:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-        monkeypatch.setattr("worker.membership.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("worker.membership.time.sleep", self.slept.append)
+def test_t3_with_kip_848_epochs_rise_without_an_assignment() -> None:
+    """What brings an assignment there is the broker's affair; a commit goes out with the epoch of now."""
+    given = plain_settings()
+    membership = Membership(
+        replace(given, consumer={**given.consumer, "group.protocol": "consumer"}), lambda: metadata_bytes(4, "member-1")
+    )
+
+    assert membership.for_commit() == metadata_bytes(4, "member-1")
 
 
-FENCED = ConsumerFencedError("fenced")
+def test_t3_another_member_id_of_the_same_generation_is_refused() -> None:
+    """A static member that comes back into a stable group keeps its generation."""
+    told = [metadata_bytes(3, "member-1"), metadata_bytes(3, "member-2")]
+    membership = Membership(plain_settings(), lambda: told.pop(0))
+    assert membership.note() is False
 
-
-def test_three_fencings_in_a_minute_are_a_twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two are not, nor are three in more than a minute; each is followed by a pause."""
-    clock = Clock(monkeypatch)
-    fencings = Fencings(settings(), SpyWatchdog())
-    fencings.count(FENCED)
-    fencings.count(FENCED)
-    clock.now += TWIN_WINDOW_S
-    fencings.count(FENCED)
-    fencings.count(FENCED)
-
-    with pytest.raises(FencedByTwinError, match=r"^another live worker uses our instance id a and has taken our place"):
-        fencings.count(FENCED)
-    assert clock.slept == [1.0] * 5
-
-
-def test_fencings_after_our_own_session_timeout_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late request of ours did it (#3437); a session timeout excuses one fencing."""
-    Clock(monkeypatch)
-    fencings = Fencings(settings(), SpyWatchdog())
-    for _ in range(9):
-        fencings.session_ended()
-        fencings.count(FENCED)
-    fencings.count(FENCED)
-    fencings.count(FENCED)
-
-    with pytest.raises(FencedByTwinError):
-        fencings.count(FENCED)
-
-
-def test_who_stood_still_and_is_fenced_has_a_successor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the first fencing, whatever the reason; not where a transaction was committed since."""
-    clock = Clock(monkeypatch)
-    watchdog = SpyWatchdog()
-    fencings = Fencings(settings(), watchdog)
-    watchdog.woke_at = clock.now = 1010.0
-    clock.now += 1
-    fencings.proven()
-    fencings.count(FENCED)
-
-    watchdog.woke_at = 1020.0
-    fencings.session_ended()
-    with pytest.raises(FencedByTwinError):
-        fencings.count(FENCED)
+    with pytest.raises(NotAMemberError, match=r"our partitions are of \('member-1', 3\)$"):
+        membership.for_commit()

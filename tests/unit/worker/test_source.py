@@ -19,9 +19,9 @@ from tests.unit.worker.fakes import (
     settings,
 )
 from worker.errors import FencedByTwinError, WorkerError
-from worker.membership import parse_group_metadata
+from worker.membership import NotAMemberError, parse_group_metadata
 from worker.offsets import Offsets, Partition
-from worker.source import SPACING_S, NotAMemberError, Source
+from worker.source import SPACING_S, Source
 
 A: Partition = ("in", 0)
 B: Partition = ("in", 1)
@@ -284,14 +284,6 @@ def test_t3_a_generation_that_brought_no_assignment_yet_is_refused(cluster: Fake
     assert world.source.group_metadata() == metadata_bytes(4, "member-1")
 
 
-def test_t3_with_kip_848_epochs_rise_without_an_assignment(cluster: FakeCluster) -> None:
-    world = World(cluster)
-    world.source._settings.consumer["group.protocol"] = "consumer"
-    cluster.metadata = metadata_bytes(4, "member-1")
-
-    assert world.source.group_metadata() == metadata_bytes(4, "member-1")
-
-
 def test_r2_a_new_member_id_has_owned_nothing_before(cluster: FakeCluster) -> None:
     """What is left of an old id begins anew where the group has got to; the batch at hand has nothing of it."""
     world = World(cluster)
@@ -401,7 +393,7 @@ def test_batches_in_a_row_are_spaced(
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.membership.REJOIN_PAUSE_S", 0)
+    monkeypatch.setattr("worker.fencings.REJOIN_PAUSE_S", 0)
 
 
 @pytest.mark.usefixtures("unhurried")

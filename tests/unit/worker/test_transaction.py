@@ -11,16 +11,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error, message
+from worker.doubt import QUICK_END_S, SLOW_END_S, UNSURE_S
 from worker.errors import BrokerUnreachableError, CommitUnknownError, Outcome, TransactionError, UndeliverableError
-from worker.transaction import (
-    INIT_WAIT_S,
-    PATIENCE_S,
-    QUICK_END_S,
-    QUICK_FLUSH_S,
-    SLOW_END_S,
-    UNSURE_S,
-    TransactionalProducer,
-)
+from worker.transaction import INIT_WAIT_S, PATIENCE_S, QUICK_FLUSH_S, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +46,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("worker.transaction.time", SimpleNamespace(monotonic=clock.monotonic))
+    for module in ("transaction", "doubt"):
+        monkeypatch.setattr(f"worker.{module}.time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 

@@ -1,0 +1,34 @@
+"""Whether an EndTxn may have been sent twice.
+
+librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch (E3,
+#5423). It does not say when it sends one again; how long the call took and what broke meanwhile tell where it cannot have.
+"""
+
+from __future__ import annotations
+
+import time
+
+SLOW_END_S = 1.0
+"""A commit or an abort that took longer may have been sent twice."""
+
+QUICK_END_S = 0.05
+"""A commit or an abort that took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first."""
+
+UNSURE_S = 30.0 + SLOW_END_S
+"""librdkafka reports a broken connection and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
+
+
+class Doubt:
+    """Of one producer."""
+
+    def __init__(self) -> None:
+        self._broken = float("-inf")
+
+    def note_broken_connection(self) -> None:
+        """To be called for every broken connection that librdkafka tells of."""
+        self._broken = time.monotonic()
+
+    def sent_twice(self, took_s: float, calls: int) -> bool:
+        """Whether the EndTxn that was answered just now, after ``took_s`` and so many calls, may be on its way once more."""
+        troubled = time.monotonic() - self._broken < UNSURE_S
+        return calls > 1 or took_s > SLOW_END_S or (troubled and took_s > QUICK_END_S)
