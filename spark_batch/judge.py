@@ -8,6 +8,7 @@ What the ledger counts is read beside all that, in a thread of its own.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -103,7 +104,7 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
         disorder=topics.disorder,
         notes=tuple(work.notes),
         took_s=time.monotonic() - started,
-        totals=_totals(context, stretches),
+        totals=_totals(context, stretches, (*context.findings, *work.planned.findings)),
     )
     marks = next_outputs_from(context, topics.counted, receipts.first_flying, scanned=held is not None)
     return Judged(judgement, marks, receipts.sequences, table)
@@ -283,12 +284,16 @@ def _stretches(audited: Mapping[Partition, Range], aside: Aside, work: Work) -> 
     return tuple(rows)
 
 
-def _totals(context: Context, stretches: Iterable[Stretch]) -> dict[Verdict, int]:
-    totals: dict[Verdict, int] = {}
+def _totals(context: Context, stretches: Iterable[Stretch], findings: Iterable[Finding]) -> dict[Verdict, int]:
+    totals = Counter[Verdict]()
     for stretch in stretches:
-        for verdict, records in stretch.counts.items():
-            totals[verdict] = totals.get(verdict, 0) + records
+        totals.update(stretch.counts)
     starts, committed = context.cut.source_start, context.cut.committed
-    # Offsets, not records: nobody has read them, and markers may be among them.
-    lag = sum(max(0, end - committed.get(p, starts[p])) for p, end in context.cut.source_end.items())
-    return {**totals, Verdict.IN_FLIGHT: lag} if lag else totals
+    doubted = {(each.topic, each.partition) for each in findings if each.kind is Kind.OFFSETS_UNKNOWN}
+    for partition, end in context.cut.source_end.items():
+        # Offsets, not records: nobody has read them, and markers may be among them. Where the group's offset is gone, they may be done.
+        gone = partition in doubted and partition not in committed
+        totals[Verdict.UNKNOWN if gone else Verdict.IN_FLIGHT] += max(
+            0, end - committed.get(partition, starts[partition])
+        )
+    return dict(+totals)

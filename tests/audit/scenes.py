@@ -44,6 +44,8 @@ class Scene:
     before: Callable[[World, Partition], None] = lambda world, place: world.reserve(place)
     offsets_depth: bool = True
     """Whether depth offsets finds the same."""
+    leaves_some: bool = True
+    """Whether anything is left that can be judged, so that other defects can be found beside it."""
 
 
 def _parts(world: World, place: Partition) -> list[Part]:
@@ -225,7 +227,7 @@ SCENES = [
     Scene("offset set back into a receipt", _back_into_a_receipt),
     Scene("offset set forward", _forward, _leave_a_rest, offsets_depth=False),
     Scene("offset set beyond the end", _beyond_the_end),
-    Scene("group deleted", _group_deleted),
+    Scene("group deleted", _group_deleted, leaves_some=False),
     Scene("source truncated", _truncated),
     Scene("open transaction", _open, lambda *_: None),
     Scene("hanging transaction", _hanging, lambda *_: None),

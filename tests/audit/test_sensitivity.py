@@ -93,9 +93,9 @@ def test_topics_that_are_compacted_or_were_recreated_are_told_and_not_judged(
 def test_a_deleted_group_is_told_from_a_pipeline_that_has_not_begun(
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
-    """A11: its receipts are there."""
+    """A11: its receipts are there. Its records are unknown then, not in flight."""
     (which,) = (each for each in SCENES if each.name == "group deleted")
-    outcome = scene(auditor, bootstrap, tmp_path, SEED + 6, [which], depth=Depth.OFFSETS)
+    outcome = scene(auditor, bootstrap, tmp_path, SEED + 6, [which], depth=Depth.RECORDS)
     assert outcome.lines() == []
 
 
