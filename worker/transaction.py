@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from worker.deliveries import Deliveries
 from worker.doubt import Doubt
 from worker.errand import Errands, HungError
 from worker.errors import (
@@ -25,8 +25,6 @@ from worker.errors import (
     UndeliverableError,
     classify,
     error_of,
-    is_expected_after_abort,
-    is_hopeless,
     is_undeliverable,
     kafka_error_in,
 )
@@ -35,7 +33,6 @@ from worker.logs import LibrdkafkaLog, Limiter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from confluent_kafka import Message as KafkaMessage
     from confluent_kafka import TopicPartition
 
     from worker.lineage import Message
@@ -70,8 +67,7 @@ class TransactionalProducer:
         self._config = {**config, "log.connection.close": True, "log_level": level}
         self._watchdog = watchdog
         self._producer: Producer | None = None
-        self._failed: list[tuple[str | None, KafkaError]] = []
-        """Of the transaction at hand: (topic, why a delivery to it failed)."""
+        self._deliveries = Deliveries()
         self._fatal: KafkaError | None = None
         self._doubt = Doubt()
         self._renew = False
@@ -95,15 +91,14 @@ class TransactionalProducer:
         there: the next one may.
         """
         self.close()
-        failed: list[tuple[str | None, KafkaError]] = []
-        self._failed = failed
+        self._deliveries = Deliveries()
         self._fatal = None
         self._renew = False
         # Forgotten before init_transactions, not after it: what breaks during it hides what breaks in the same way later.
         self._doubt = Doubt()
         self._producer = Producer(
             self._config,
-            on_delivery=partial(_note_failure, failed),
+            on_delivery=self._deliveries.note,
             error_cb=self._on_error,
             logger=LibrdkafkaLog({"FAIL ": self._doubt.note_broken_connection}, self._limiter),
         )
@@ -189,7 +184,7 @@ class TransactionalProducer:
             raise TransactionError(outcome, error.operation, error.error) from error
         self._ended(started, calls)
         self._settle()
-        self._failed.clear()
+        self._deliveries.clear()
 
     def close(self) -> None:
         """Let go of the producer; what it has not delivered is thrown away. One that does not end in time is left to end by itself."""
@@ -285,7 +280,7 @@ class TransactionalProducer:
     def _flush(self) -> None:
         """Wait until all is delivered; a failed delivery fails the transaction (E7), and so does one that does not get on."""
         left, moved = len(self.producer), time.monotonic()
-        while not self._failed and not self._fatal and len(self.producer):
+        while not self._deliveries and not self._fatal and len(self.producer):
             self._serve("flush", lambda: self.producer.flush(1.0))
             if len(self.producer) < left:
                 left, moved = len(self.producer), time.monotonic()
@@ -294,18 +289,14 @@ class TransactionalProducer:
                 raise TransactionError(Outcome.RECREATE, "deliver", error)
         if self._fatal:
             raise TransactionError(classify(self._fatal), "deliver", self._fatal)
-        if self._failed:
-            topic, failed = self._failed[0]
-            outcome = Outcome.FATAL if is_hopeless(failed) else Outcome.ABORT
-            raise self._cause(TransactionError(outcome, f"deliver to {topic}", failed))
+        if self._deliveries:
+            raise self._cause(self._deliveries.first())
 
     def _cause(self, error: TransactionError) -> TransactionError | UndeliverableError:
         """Why a transaction is to be aborted: the call that notices it first need not be the one that waits for deliveries (E8)."""
         if error.outcome is Outcome.ABORT:
             self._serve("flush", lambda: self.producer.flush(SETTLE_S))
-            for topic, failed in self._failed:
-                if is_undeliverable(failed):
-                    return UndeliverableError({}, f"{failed.name()}: {failed.str()} (topic {topic})")
+            return self._deliveries.undeliverable() or error
         return error
 
     def _settle(self) -> None:
@@ -323,8 +314,3 @@ class TransactionalProducer:
         self._doubt.note_broken_connection()
         if (more := self._limiter.passes(f"producer error {error.str()}")) is not None:
             _log.warning("producer error", error=error.name(), reason=error.str(), **more)
-
-
-def _note_failure(failed: list[tuple[str | None, KafkaError]], error: KafkaError | None, message: KafkaMessage) -> None:
-    if error is not None and not is_expected_after_abort(error):
-        failed.append((message.topic(), error))
