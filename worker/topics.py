@@ -39,6 +39,8 @@ _CLIENT_SETTINGS = (
 
 
 DESCRIBE_S = 5.0
+IDS_S = 1.0
+"""Less, as records wait meanwhile, and receipts do without."""
 
 _MAY_BE_SURROUNDINGS = (ExitCode.FATAL, ExitCode.FENCED, ExitCode.DEAD_LETTER_LIMIT)
 """Ends whose cause may be a topic that is gone: its outputs time out, and with them the transactions."""
@@ -134,10 +136,10 @@ class Topics:
         if not topics:
             return {}
         found = {}
-        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=DESCRIBE_S)
+        futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=IDS_S)
         for topic, future in futures.items():
             try:
-                found[topic] = as_kafka_prints(future.result(timeout=2 * DESCRIBE_S).topic_id)
+                found[topic] = as_kafka_prints(future.result(timeout=2 * IDS_S).topic_id)
             except (KafkaException, TimeoutError) as exception:
                 _log.warning("topic id unknown", topic=topic, reason=str(exception))
         return found

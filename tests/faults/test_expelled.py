@@ -64,7 +64,7 @@ def test_r2_a_member_that_was_expelled_while_it_joined_commits_nothing_of_before
             lambda: set(scene.reader.assignment(scene.name)) == {_name(scene, "late"), _name(scene, "heir")}, "back"
         )
         gate.unlink()
-        await_true(lambda: events(late, "slow transaction"), "it has tried to commit")
+        await_true(lambda: events(late, "slow transform"), "it has tried to commit")
 
         scene.produce(100)
         scene.await_drained()

@@ -742,3 +742,16 @@ def test_a_slow_transform_gets_smaller_transactions(world: World) -> None:
         (32, 40),
     ]
     assert world.out == [b"%d/0" % n for n in range(40)]
+
+
+def test_a_slow_commit_does_not_make_transactions_smaller(world: World) -> None:
+    """What brokers take does not depend on the number of records."""
+    world.log(*[b"%d" % n for n in range(24)])
+
+    def pass_by() -> None:
+        world.now += 20
+
+    world.cluster.failures["commit_transaction"].extend([pass_by] * 3)
+    world.run(settings(records=8))
+
+    assert [spans(receipt)[A] for receipt in world.receipts] == [(0, 8), (8, 16), (16, 24)]
