@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.faults import judges
 from tests.faults.console import ConsoleReader
+from tests.faults.model import NotProvenError
 from tests.faults.outside import OUTSIDE
 from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
@@ -65,7 +66,9 @@ class Result:
     faults: list[Fault] = field(default_factory=list)
     opinions: list[Opinion] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Why the round is no proof: a fault that did not come, a worker that hung."""
+    """Why the round is no proof: a worker's fault that did not come, a worker that hung."""
+    unproven: list[str] = field(default_factory=list)
+    """Faults from outside that were planned and cannot be shown to have taken place: they do not count."""
     surprises: list[str] = field(default_factory=list)
     stuck_s: float = 0.0
     stuck_where: str = ""
@@ -122,7 +125,11 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
         try:
             assert watch.all_move_on_s(lines[-1], result.began, SETTLE_S), "nothing was ever committed"
             for name in planned.outside:
-                outside = OUTSIDE[name](arena, crew, lines[0], dice)
+                try:
+                    outside = OUTSIDE[name](arena, crew, lines[0], dice)
+                except NotProvenError as error:
+                    result.unproven.append(f"{planned.number}, {name}: {error}")
+                    outside = []
                 for fault in outside:
                     fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
                 result.faults += outside

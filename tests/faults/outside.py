@@ -83,7 +83,9 @@ OUTSIDE: dict[str, Outside] = {
         brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.02, 0.2))
     ],
     "connections cut": lambda arena, _crew, _line, _dice: [brokers.cut_connections(arena)],
-    "black hole": lambda arena, _crew, _line, dice: [brokers.black_hole(arena, PAUSE_S, [dice.randint(1, 3)])],
+    "black hole": lambda arena, _crew, line, dice: [
+        brokers.black_hole(arena, PAUSE_S, [_source(arena, line, dice).number])  # one that is talked to
+    ],
     "hijack": _hijack,
     "partitions added": _partitions,
     "rebalance storm": lambda _arena, crew, line, _dice: crew.storm(line),

@@ -55,6 +55,9 @@ read; of all else from the fault until every source partition of the last pipeli
 {% endfor %}</table>
 <h2>Ends of workers that nobody had planned</h2>
 <ul>{% for line in surprises %}<li>{{ line }}{% else %}<li>none{% endfor %}</ul>
+<h2>Planned, and not counted</h2>
+<p>Faults from outside that could not be shown to have taken place.</p>
+<ul>{% for line in unproven %}<li>{{ line }}{% else %}<li>none{% endfor %}</ul>
 </html>
 """
 
@@ -79,6 +82,7 @@ def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int, pl
             liveness="; ".join(liveness(results)),
             results=results,
             surprises=[line for result in results for line in result.surprises],
+            unproven=[line for result in results for line in result.unproven],
         )
     )
     return folder / "index.html"
