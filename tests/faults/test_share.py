@@ -33,10 +33,10 @@ _PLANS = {
     ),
     "chain": (Plan("worker kill", "before_commit", 2), Plan("worker kill", "at random", after_s=0.1)),
 }
-_OUTSIDE = {"aborts": ("hijack",), "chain": ("kill: transaction coordinator",)}
+_OUTSIDE = {"aborts": ("hijack", "kill: transaction coordinator"), "chain": ("kill: transaction coordinator",)}
 
 
-@pytest.mark.parametrize("name", _PLANS)
+@pytest.mark.parametrize("name", ["aborts", pytest.param("chain", marks=pytest.mark.long)])
 def test_whatever_fails_every_judge_says_exactly_once(
     arena: Arena, auditor: Callable[[Path, Depth], Judgement], tmp_path: Path, name: str
 ) -> None:
