@@ -46,6 +46,8 @@ class Scene:
     """Whether depth offsets finds the same."""
     leaves_some: bool = True
     """Whether anything is left that can be judged, so that other defects can be found beside it."""
+    hides: bool = False
+    """Whether outputs may hide behind it: one that is not found is unknown then, and not missing."""
 
 
 def _parts(world: World, place: Partition) -> list[Part]:
@@ -229,8 +231,8 @@ SCENES = [
     Scene("offset set beyond the end", _beyond_the_end),
     Scene("group deleted", _group_deleted, leaves_some=False),
     Scene("source truncated", _truncated),
-    Scene("open transaction", _open, lambda *_: None),
-    Scene("hanging transaction", _hanging, lambda *_: None),
+    Scene("open transaction", _open, lambda *_: None, hides=True),
+    Scene("hanging transaction", _hanging, lambda *_: None, hides=True),
     Scene("source recreated", _source_recreated, _reserve_topic),
     Scene("source compacted", _source_compacted, _reserve_topic),
 ]
