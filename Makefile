@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long lint configs types bench bench-cel bench-audit fuzz audit-proof faults lock clean
+.PHONY: help demo test test-long cluster lint configs types bench bench-cel bench-audit fuzz audit-proof faults lock clean
 
 help: ## what can be done here
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test: $(VENV)/dev ## all tests, on a real broker
 
 test-long: $(VENV)/dev ## the tests of the audit and of faults that take long
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m long --durations=10
+
+cluster: $(VENV)/dev ## the audit by spark-submit on a standalone cluster of two workers
+	@$(BIN)/python -m pytest -n 0 tests/audit/test_cluster.py
 
 lint: $(VENV)/dev ## style and formatting
 	@$(BIN)/ruff check .

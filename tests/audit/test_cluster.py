@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from confluent_kafka import Producer
 
 from spark_batch.model import Depth
@@ -35,6 +36,7 @@ def submit(
     )
 
 
+@pytest.mark.long  # `make cluster`, a stage of CI
 def test_the_audit_runs_unchanged_on_a_cluster(bootstrap: str, tmp_path: Path) -> None:
     """Depth content, so that executors run the transform: spark-submit was given no jars and no Python files. Its exit code is the audit's,
     its output one line, and the page is there. An output by another hand is found."""
