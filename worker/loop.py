@@ -88,7 +88,8 @@ class TransactionalLoop:
         self._sequence = 0
         self._offsets = Offsets()
         self._producer = TransactionalProducer(settings.producer, watchdog)
-        self.source = Source(settings, self._offsets, watchdog, topics.ids if topics else lambda _: {})
+        asked = (topics.ids, topics.unassigned) if topics else (lambda _: {},)
+        self.source = Source(settings, self._offsets, watchdog, *asked)
         self._fencings = ProducerFencings(settings, self._what_is_wrong)
         self._failed_attempts = 0
         self._most = settings.transaction.records

@@ -22,9 +22,11 @@ from worker.errors import ConsumerFencedError, fencing_in, is_passing, kafka_err
 from worker.fencings import ConsumerFencings
 from worker.logs import LibrdkafkaLog, Limiter
 from worker.membership import Membership, is_static_by_default, leave
+from worker.orphans import Orphans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from worker.offsets import Offsets, Partition
     from worker.settings import Settings
@@ -57,6 +59,7 @@ class Source:
         offsets: Offsets,
         watchdog: Watchdog,
         ids_of: Callable[[Collection[str]], dict[str, str]],
+        unassigned: Callable[[str], AbstractSet[Partition]] = lambda _: frozenset(),
     ) -> None:
         self._settings = settings
         self._offsets = offsets
@@ -70,6 +73,7 @@ class Source:
         self.topic_ids: dict[str, str] = {}
         """Of the topics that we have partitions of, as far as the broker tells."""
         self._ids_of = ids_of
+        self._orphans = Orphans(settings, unassigned)
         self._closing = False
         self._handed_over = float("-inf")
         self._new_topics: dict[Partition, int] = {}
@@ -111,6 +115,15 @@ class Source:
         log = LibrdkafkaLog({"SESSTMOUT ": self._fencings.session_ended}, self._limiter)
         return Consumer(self._settings.consumer, logger=log, error_cb=self._tell)
 
+    def _rejoin(self, orphans: AbstractSet[Partition]) -> None:
+        """Leave and join anew: what no generation gave to anybody is given away in the next one."""
+        _log.warning(
+            "joining anew for partitions that nobody has", partitions=_names(TopicPartition(*p) for p in orphans)
+        )
+        leave(self._consumer)
+        self._forget(list(self._offsets.owned))
+        self._join()
+
     def _join(self) -> None:
         self._consumer.subscribe(
             [self._settings.pattern] if self._settings.pattern else list(self._settings.topics),
@@ -127,6 +140,8 @@ class Source:
         records = min(self._settings.transaction.records, most or self._settings.transaction.records)
         batch = self._batch = Batch()
         try:
+            if orphans := self._orphans.found(self._consumer.memberid() or ""):
+                self._rejoin(orphans)
             self._fill_up(batch, records)
         except ConsumerFencedError as fenced:
             self.replace(fenced)
@@ -258,6 +273,7 @@ class Source:
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(*p, offset) for p, offset in starts.items() if p not in kept])
         self.seek({partition: starts[partition] for partition in kept})
+        self._orphans.assigned()
         _log.info("assigned", partitions=_names(partitions), owned=len(self._offsets.owned))
 
     def _inherited(self) -> list[Partition]:

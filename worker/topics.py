@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined] # its stubs export less than it does
 from confluent_kafka.cimpl import NewTopic
 
@@ -20,6 +20,7 @@ from worker.logs import LibrdkafkaLog
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from worker.offsets import Partition
     from worker.settings import Settings
     from worker.watchdog import Watchdog
 
@@ -143,6 +144,28 @@ class Topics:
             except (KafkaException, TimeoutError) as exception:
                 _log.warning("topic id unknown", topic=topic, reason=str(exception))
         return found
+
+    def unassigned(self, member_id: str) -> frozenset[Partition]:
+        """Source partitions that no member of the group has; none while it rebalances, where the broker does not tell, or where it is for
+        another member to see to them: one of them all.
+        """
+        try:
+            (described,) = self._admin.describe_consumer_groups(
+                [self._settings.group_id], request_timeout=IDS_S
+            ).values()
+            group = described.result(timeout=2 * IDS_S)
+            topics = self._admin.list_topics(timeout=IDS_S).topics
+        except (KafkaException, TimeoutError) as exception:
+            _log.warning("the group's assignment is unknown", reason=str(exception))
+            return frozenset()
+        if (
+            group.state is not ConsumerGroupState.STABLE
+            or min((m.member_id for m in group.members), default="") != member_id
+        ):
+            return frozenset()
+        held = {(p.topic, p.partition) for member in group.members for p in member.assignment.topic_partitions}
+        ours = source_topics(self._settings, topics)
+        return frozenset((name, n) for name in ours if name in topics for n in topics[name].partitions) - held
 
 
 def as_kafka_prints(topic_id: object) -> str:

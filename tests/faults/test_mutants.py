@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, Mapping[str, str], tuple[Plan, ...], str]] = {
         tuple(Plan("worker kill", "before_commit", 2 + n % 3) for n in range(4)),
         "missing",
     ),
-    "unknown-is-failed": ("aborts", {"FAULT_UNKNOWN_SHARE": "0.3"}, _KILLS[:1], "duplicated"),
+    "unknown-is-failed": ("aborts", {"FAULT_UNKNOWN_SHARE": "0.5"}, _KILLS, "duplicated"),
     "dead-letters-outside": ("dead-letters", _ABORTS, _KILLS[:1], "duplicated"),
     "offsets-first": ("aborts", {}, tuple(Plan("worker kill", "after_commit", 2 + n % 3) for n in range(4)), "missing"),
     # Brokers ask static members for their ids also without a generation, so that this mutant then commits nothing at all.

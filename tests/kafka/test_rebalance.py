@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from tests.support.pipelines import SHORT, Scene, await_true, events, faults, under_load
+from tests.support.pipelines import SHORT, STEPS, Scene, await_true, events, faults, under_load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +79,44 @@ def test_r2_a_worker_that_lost_its_partitions_commits_nothing_of_them(bootstrap:
         for worker in (sleeper, heir):
             worker.terminate()
             assert worker.wait() == 0
+        assert scene.problems() == []
+
+
+def test_r1_partitions_that_a_killed_static_member_leaves_to_nobody_are_taken_up(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    """It is killed between the generation in which it has to give a partition up and the one in which another gets it, and comes back.
+
+    Without a look at the group's assignment the partition stands still until the next rebalance, whenever that is.
+    """
+    gate = tmp_path / "gate"
+    steps = STEPS.replace("]", ", {python: tests.support.gate:passing}]")
+    with Scene(bootstrap, tmp_path, partitions=2, steps=steps) as scene:
+        first = scene.worker("first", env={"GATE": str(gate)})
+        scene.produce(100)
+        scene.await_committed(100)
+        gate.touch()
+        scene.produce(100)
+        await_true(gate.with_suffix(".reached").exists, "it is at work, and does not poll")
+        second = scene.worker("second")
+        await_true(lambda: events(second, "assigned"), "the group has a new generation")
+        assert events(second, "assigned")[0]["owned"] == 0
+        first.kill()
+        gate.unlink()
+        again = scene.worker("first")
+        await_true(lambda: events(again, "assigned"), "it is back")
+        assert (owned(again), owned(second)) == (1, 0)
+
+        await_true(lambda: owned(again) + owned(second) == 2, "every partition has an owner")
+        scene.produce(100)
+        scene.await_drained()
+        for worker in (again, second):
+            worker.terminate()
+            assert worker.wait() == 0
+        told = events(again, "joining anew for partitions that nobody has") + events(
+            second, "joining anew for partitions that nobody has"
+        )
+        assert len(told) == 1
         assert scene.problems() == []
 
 
