@@ -39,10 +39,10 @@ class Orphans:
         if self._after_s is not None:
             self._due = time.monotonic() + self._after_s
 
-    def found(self, member_id: str) -> AbstractSet[Partition]:
+    def found(self, member_id: Callable[[], str | None]) -> AbstractSet[Partition]:
         """Orphans for whose sake we should leave the group and join it anew. Not twice for the same: then it is of no use."""
         if time.monotonic() < self._due:
             return frozenset()
         self._due = float("inf")
-        known, self._known = self._known, self._unassigned(member_id)
+        known, self._known = self._known, self._unassigned(member_id() or "")
         return frozenset() if self._known == known else self._known

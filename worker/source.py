@@ -140,7 +140,7 @@ class Source:
         records = min(self._settings.transaction.records, most or self._settings.transaction.records)
         batch = self._batch = Batch()
         try:
-            if orphans := self._orphans.found(self._consumer.memberid() or ""):
+            if orphans := self._orphans.found(self._consumer.memberid):
                 self._rejoin(orphans)
             self._fill_up(batch, records)
         except ConsumerFencedError as fenced:

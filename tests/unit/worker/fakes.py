@@ -326,6 +326,9 @@ class FakeConsumer:
             }
         )
 
+    def memberid(self) -> str:
+        return parse_group_metadata(self._cluster.metadata)[0]
+
     def consumer_group_metadata(self) -> bytes:
         self._cluster.called("consumer_group_metadata")
         return self._cluster.metadata

@@ -66,7 +66,10 @@ class World:
         self.cluster.log["in", partition] = [message(n, value, partition=partition) for n, value in enumerate(values)]
 
     def loop(self, settings: Settings, transform: Callable[[Sequence[SourceRecord]], Result]) -> TransactionalLoop:
-        topics = cast("Topics", SimpleNamespace(ids=lambda _: {}, what_is_wrong=lambda: self.wrong))
+        topics = cast(
+            "Topics",
+            SimpleNamespace(unassigned=lambda _: frozenset(), ids=lambda _: {}, what_is_wrong=lambda: self.wrong),
+        )
         return TransactionalLoop(
             settings, transform, "sha256:00", self.limit, self.cluster.watchdog, self.told.append, topics
         )

@@ -34,7 +34,7 @@ class Group:
     def found_after(self, seconds: float) -> set[Partition]:
         self.look.assigned()
         self.now += seconds
-        return set(self.look.found("m"))
+        return set(self.look.found(lambda: "m"))
 
 
 def test_the_group_is_asked_once_after_each_generation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_the_group_is_asked_once_after_each_generation(monkeypatch: pytest.Monke
     assert group.asked == []
     assert group.found_after(10 + GRACE_S) == {A}
     group.now += 1000
-    assert group.look.found("m") == set()
+    assert group.look.found(lambda: "m") == set()
     assert group.asked == ["m"]
 
 
