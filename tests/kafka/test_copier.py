@@ -82,6 +82,7 @@ def stop(workers: list[WorkerProcess]) -> None:
     assert [0] * len(workers) == [worker.wait() for worker in workers]
 
 
+@pytest.mark.long  # tests/faults/test_share.py dies at each of these points, before three judges
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_point_of_a_transaction_loses_and_doubles_nothing(
     bootstrap: str, tmp_path: Path, point: str

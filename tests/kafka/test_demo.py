@@ -52,6 +52,7 @@ def double_an_output(bootstrap: str) -> None:
     assert producer.flush(30) == 0
 
 
+@pytest.mark.long
 def test_the_verdict_names_a_doubled_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One doubled record among twenty thousand: exit code 1, and every other check still holds but for the receipts' counts."""
     monkeypatch.setattr(demo, "FEED_S", 4.0)
