@@ -58,9 +58,8 @@ def _source_partitions(consumer: Consumer, settings: Settings, watchdog: Watchdo
     def ask() -> list[list[Partition]]:
         topics = consumer.list_topics(timeout=CALL_S).topics
         found = source_topics(settings, topics)
-        if any(
-            topic not in topics for topic in found
-        ):  # it was there a moment ago; this broker has not heard of it yet
+        if any(topic not in topics for topic in found):
+            # It was there a moment ago; this broker has not heard of it yet.
             raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         return [[(topic, number) for number in topics[topic].partitions] for topic in found]
 

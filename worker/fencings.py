@@ -28,27 +28,36 @@ REJOIN_PAUSE_S = 1.0
 _log = structlog.get_logger("reckon.fencings")
 
 
+class _Fencings:
+    """The last TWIN_FENCINGS of them."""
+
+    def __init__(self, window_s: float) -> None:
+        self.window_s = window_s
+        self._at: deque[float] = deque(maxlen=TWIN_FENCINGS)
+
+    def too_many(self) -> bool:
+        """Counts one more; whether there were TWIN_FENCINGS within the window."""
+        self._at.append(time.monotonic())
+        return len(self._at) == TWIN_FENCINGS and self._at[-1] - self._at[0] < self.window_s
+
+
 class ProducerFencings:
     """``what_is_wrong``: a line for each topic that cannot be used: outputs to it time out, and with them the transactions."""
 
     def __init__(self, settings: Settings, what_is_wrong: Callable[[], list[str]]) -> None:
-        self._settings = settings
+        self._transactional_id = settings.transactional_id
         self._what_is_wrong = what_is_wrong
-        self._fenced: deque[float] = deque(maxlen=TWIN_FENCINGS)
+        self._fencings = _Fencings(2 * settings.transaction_timeout_s)
 
     def count(self, error: TransactionError) -> None:
         """A producer is done. WorkerError where another one will not mend it, FencedByTwinError where it was a twin's doing."""
         if error.outcome is Outcome.FATAL:
             raise WorkerError(str(error)) from error
-        if error.outcome is Outcome.FENCED:
-            now = time.monotonic()
-            self._fenced.append(now)
-            window = 2 * self._settings.transaction_timeout_s
-            if len(self._fenced) == TWIN_FENCINGS and now - self._fenced[0] < window and not self._excused():
-                raise FencedByTwinError(
-                    f"fenced {TWIN_FENCINGS} times within {window:g} s: another live worker uses transactional.id "
-                    f"{self._settings.transactional_id}. Give each its own RECKON_INSTANCE_ID"
-                ) from error
+        if error.outcome is Outcome.FENCED and self._fencings.too_many() and not self._excused():
+            raise FencedByTwinError(
+                f"fenced {TWIN_FENCINGS} times within {self._fencings.window_s:g} s: another live worker uses transactional.id "
+                f"{self._transactional_id}. Give each its own RECKON_INSTANCE_ID"
+            ) from error
         _log.warning("fresh producer", reason=str(error), outcome=error.outcome.name)
 
     def _excused(self) -> bool:
@@ -70,7 +79,7 @@ class ConsumerFencings:
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._instance_id = settings.instance_id
         self._watchdog = watchdog
-        self._fenced: deque[float] = deque(maxlen=TWIN_FENCINGS)
+        self._fencings = _Fencings(TWIN_WINDOW_S)
         self._session_ended = False
         self._proven = time.monotonic()
 
@@ -85,12 +94,9 @@ class ConsumerFencings:
     def count(self, fenced: ConsumerFencedError) -> None:
         """A fencing, after a pause. FencedByTwinError when it was a twin's; else the group may be joined anew."""
         time.sleep(REJOIN_PAUSE_S)
-        now = time.monotonic()
         by_ourselves, self._session_ended = self._session_ended, False
         stood_still = self._watchdog.woke_at > self._proven
-        if not by_ourselves:
-            self._fenced.append(now)
-        twin = len(self._fenced) == TWIN_FENCINGS and now - self._fenced[0] < TWIN_WINDOW_S
+        twin = not by_ourselves and self._fencings.too_many()
         if stood_still or twin:
             raise FencedByTwinError(
                 f"another live worker uses our instance id {self._instance_id} and has taken our place in the group. "

@@ -88,8 +88,10 @@ class TransactionalLoop:
         self._sequence = 0
         self._offsets = Offsets()
         self._producer = TransactionalProducer(settings.producer, watchdog)
-        asked = (topics.ids, topics.unassigned) if topics else (lambda _: {},)
-        self.source = Source(settings, self._offsets, watchdog, *asked)
+        if topics is None:
+            self.source = Source(settings, self._offsets, watchdog, lambda _: {})
+        else:
+            self.source = Source(settings, self._offsets, watchdog, topics.ids, topics.unassigned)
         self._fencings = ProducerFencings(settings, self._what_is_wrong)
         self._failed_attempts = 0
         self._most = settings.transaction.records

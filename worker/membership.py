@@ -43,7 +43,7 @@ class Membership:
     """
 
     def __init__(self, settings: Settings, metadata: Callable[[], bytes]) -> None:
-        self._classic = settings.consumer.get("group.protocol", "classic") == "classic"
+        self._classic = is_classic(settings)
         self._metadata = metadata
         self._joined: tuple[str, int] | None = None
         """Member id and generation with which the last assignment came."""
@@ -75,6 +75,11 @@ class Membership:
                 f"the group has moved on to generation {generation}; our partitions are of {self._joined}"
             )
         return metadata
+
+
+def is_classic(settings: Settings) -> bool:
+    """Whether the group is coordinated by its members, and not by the broker (KIP-848)."""
+    return bool(settings.consumer.get("group.protocol", "classic") == "classic")
 
 
 def is_static_by_default(settings: Settings) -> bool:

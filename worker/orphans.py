@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from worker.membership import is_classic
 from worker.settings import STATIC_ID
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Orphans:
     """Looks for them once after each generation. ``unassigned``: from our member id to the partitions that we are to see to."""
 
     def __init__(self, settings: Settings, unassigned: Callable[[str], AbstractSet[Partition]]) -> None:
-        static = STATIC_ID in settings.consumer and settings.consumer.get("group.protocol", "classic") == "classic"
+        static = STATIC_ID in settings.consumer and is_classic(settings)
         self._after_s = int(settings.consumer.get("session.timeout.ms", 45_000)) / 1000 + GRACE_S if static else None
         self._unassigned = unassigned
         self._due = float("inf")

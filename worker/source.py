@@ -121,7 +121,7 @@ class Source:
             "joining anew for partitions that nobody has", partitions=_names(TopicPartition(*p) for p in orphans)
         )
         leave(self._consumer)
-        self._forget(list(self._offsets.owned))
+        self._forget(self._offsets.owned)
         self._join()
 
     def _join(self) -> None:
@@ -198,9 +198,8 @@ class Source:
                 except KafkaException as again:
                     if (fenced := fencing_in(kafka_error_in(again))) is None:
                         raise
-                    self._fenced = (
-                        fenced  # the next poll replaces the consumer, which then begins at the committed offsets
-                    )
+                    # The next poll replaces the consumer, which then begins at the committed offsets.
+                    self._fenced = fenced
                     return
 
     def close(self) -> None:
@@ -248,7 +247,9 @@ class Source:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
             topic, number, offset = message.topic(), message.partition(), message.offset()
-            assert topic is not None and number is not None and offset is not None  # noqa: PT018
+            assert topic is not None
+            assert number is not None
+            assert offset is not None
             self.ends_reached[topic, number] = offset
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
             where = f"{message.topic()} partition {message.partition()}: offset {message.offset()}"

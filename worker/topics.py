@@ -154,14 +154,12 @@ class Topics:
                 [self._settings.group_id], request_timeout=IDS_S
             ).values()
             group = described.result(timeout=2 * IDS_S)
+            first = min((member.member_id for member in group.members), default="")
+            if group.state is not ConsumerGroupState.STABLE or first != member_id:
+                return frozenset()
             topics = self._admin.list_topics(timeout=IDS_S).topics
         except (KafkaException, TimeoutError) as exception:
             _log.warning("the group's assignment is unknown", reason=str(exception))
-            return frozenset()
-        if (
-            group.state is not ConsumerGroupState.STABLE
-            or min((m.member_id for m in group.members), default="") != member_id
-        ):
             return frozenset()
         held = {(p.topic, p.partition) for member in group.members for p in member.assignment.topic_partitions}
         ours = source_topics(self._settings, topics)

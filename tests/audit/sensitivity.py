@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.audit.scenes import Scene
 
 RECORDS_PER_PLANT = 60
+"""Source records of a world per defect: enough for every plant to find a place."""
+
 MISSING_OUTPUTS = (
     "missing_output",
     "missing_one_of_several",
@@ -33,7 +35,6 @@ MISSING_OUTPUTS = (
     "mislabelled",
 )
 """Plants that leave an output out."""
-"""Source records of a world per defect: enough for every plant to find a place."""
 
 
 @dataclass(slots=True)
