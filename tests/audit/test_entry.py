@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from confluent_kafka import Producer
 
+from devkit.verify import by_lineage
 from spark_batch import audit, state
 from spark_batch.errors import AuditError, CannotStartError
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth
 from spark_batch.security import java_options
-from tests.support.pipelines import Scene
+from tests.support.pipelines import EPOCH_MS, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,6 +85,35 @@ def test_increments(run: Run, scene: Scene, tmp_path: Path) -> None:
     last = state.load(folder)
     assert last is not None
     assert (last.depth, last.committed) == (Depth.OFFSETS, scene.committed())
+
+
+def test_since_begins_with_the_transactions_of_that_time(run: Run, bootstrap: str, tmp_path: Path) -> None:
+    """At the millisecond, or where the receipt begins that holds it. Of two doubled outputs one has a source so young: only it is told."""
+    with Scene(bootstrap, tmp_path, records=20) as scene:
+        scene.produce(100)  # a millisecond apart
+        scene.drain()
+        outputs = [each for each in scene.outputs() if each.topic == scene.sink]
+        outputs.sort(key=lambda each: each.timestamp_ms)
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for each in (outputs[0], outputs[-1]):
+            producer.produce(scene.sink, each.value, each.key, 0, headers=list(each.headers))
+        assert producer.flush(20) == 0
+        since_ms = EPOCH_MS + 60
+        since = datetime.fromtimestamp(since_ms / 1000, UTC).isoformat()
+        code, line = run("--pipeline", str(scene.path), "--since", since, "--json")
+        entries = [entry for receipt in scene.receipt_values() for entry in receipt["partitions"]]
+        begins = {}
+        for topic, partition in scene.partitions:
+            first = min(s.offset for s in scene.sources() if s.partition == partition and s.timestamp_ms >= since_ms)
+            spans = [(entry["from"], entry["to"]) for entry in entries if entry["partition"] == partition]
+            begins[topic, partition] = next(low for low, high in spans if low <= first < high)
+        identity = by_lineage(scene.dead_letters)(outputs[-1])
+    assert min(begins.values()) > 0
+    assert {(each["topic"], each["partition"]): each["start"] for each in line["audited"]} == begins
+    assert sum(line["totals"].values()) == sum(scene.committed()[place] - begin for place, begin in begins.items())
+    assert (code, line["finding_counts"]) == (1, {"duplicate": 1})
+    assert identity is not None
+    assert [tuple(each["source"].values()) for each in line["findings"]] == [identity[0]]
 
 
 def test_the_line_can_be_the_whole_report(run: Run, tmp_path: Path) -> None:
