@@ -20,6 +20,7 @@ from spark_batch.figures import readings
 from spark_batch.outcomes import Expected, Stored, judge_record
 from spark_batch.plan import DEAD_LETTERS
 from spark_batch.sides import EXPECTED, NOTHING, PIECE, Ranges, expected_rows, found_rows, to_batch
+from spark_batch.tasks import in_groups
 from spark_batch.tiling import width
 from spark_batch.verdicts import FIXED
 
@@ -83,7 +84,7 @@ def judge_content(plan: Plan, rows: DataFrame, drills: DataFrame, unsure: Mappin
         "figures",
     )
     both = rows.unionByName(pieces, allowMissingColumns=True)
-    return both.groupBy("source", "bucket").applyInArrow(_judge_bucket(plan, dict(unsure)), CONTENT)
+    return in_groups(both.groupBy("source", "bucket"), _judge_bucket(plan, dict(unsure)), CONTENT)
 
 
 def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table], pa.Table]:

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from spark_batch.model import Kind
 from spark_batch.sides import to_batch
+from spark_batch.tasks import in_groups
 from spark_batch.verdicts import FIXED
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def mismatches(rows: DataFrame) -> DataFrame:
         return pa.Table.from_batches([to_batch(wrong, _MISMATCHES)], _MISMATCHES)
 
     ddl = "kind string, source int, start bigint, end bigint, detail string"
-    return rows.where("what IN ('figures', 'doubt')").groupBy("source").applyInArrow(look, ddl)
+    return in_groups(rows.where("what IN ('figures', 'doubt')").groupBy("source"), look, ddl)
 
 
 _MISMATCHES = pa.schema(

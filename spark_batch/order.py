@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from spark_batch.plan import output_ranges
 from spark_batch.records import lineage_of_output
 from spark_batch.scan import OutputScan
+from spark_batch.tasks import in_batches, in_groups
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
@@ -93,10 +94,10 @@ def reordered(context: Context, plan: Plan, pairs: AbstractSet[Pair], faulty: Da
         records = read_topic(context.spark, context.kafka, ranges).select(
             "partition", "offset", lineage.alias("lineage")
         )
-        parts.append(records.where("lineage IS NOT NULL").mapInArrow(_locator(plan, number, wanted), PLACES))
+        parts.append(in_batches(records.where("lineage IS NOT NULL"), _locator(plan, number, wanted), PLACES))
     places = reduce(lambda one, other: one.unionByName(other), parts)
     rest = places.join(faulty, ["source", "offset"], "left_anti").select(*_ARROW.names)
-    return rest.groupBy("topic", "partition", "source").applyInArrow(_late, PLACES)
+    return in_groups(rest.groupBy("topic", "partition", "source"), _late, PLACES)
 
 
 def _locator(plan: Plan, topic: int, wanted: set[tuple[int, int]]) -> Callable[[Any], Iterator[pa.RecordBatch]]:

@@ -16,6 +16,7 @@ from spark_batch.bitmaps import SHIFT
 from spark_batch.context import Begin
 from spark_batch.model import Kind
 from spark_batch.plan import output_ranges
+from spark_batch.tasks import in_groups
 from spark_batch.tiling import Bounds, Claims, RangeFinding, begin_of, pieces, tile, width
 from spark_batch.topics import read_topic
 
@@ -104,7 +105,7 @@ def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFr
         "at_offset",
     )
     both = claims.unionByName(_seeds(context), allowMissingColumns=True)
-    return both.groupBy("topic", "partition").applyInArrow(_tiler(context, expired_until_ms), TILES)
+    return in_groups(both.groupBy("topic", "partition"), _tiler(context, expired_until_ms), TILES)
 
 
 def _seeds(context: Context) -> DataFrame:

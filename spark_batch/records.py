@@ -21,6 +21,7 @@ from spark_batch.model import Verdict
 from spark_batch.plan import DEAD_LETTERS, output_ranges
 from spark_batch.scan import OutputScan, SourceScan
 from spark_batch.scanned import SCANNED, What
+from spark_batch.tasks import in_batches, in_groups
 from spark_batch.tiling import width
 from spark_batch.topics import read_topic
 from spark_batch.verdicts import Found, Pieces, Slot, balance, claimed, expired, find, merged
@@ -93,13 +94,13 @@ def scan(context: Context, plan: Plan, sample: Sample) -> DataFrame:
         of_topic = {p: r for p, r in ranges.items() if p[0] == topic}
         records = read_topic(context.spark, context.kafka, of_topic, splits=splits, headers=False)
         columns = records.select("partition", "offset", time_of_source().alias("time_ms"), key_of_source().alias("key"))
-        parts.append(columns.mapInArrow(SourceScan(plan, topic, sample).__call__, SCANNED))
+        parts.append(in_batches(columns, SourceScan(plan, topic, sample), SCANNED))
     outputs = enumerate(plan.outputs) if context.lineage else ()
     for number, topic in [*outputs, (DEAD_LETTERS, plan.dead_letters)]:
         records = read_topic(context.spark, context.kafka, output_ranges(context, topic))
         lineage = lineage_of_dead_letter() if number == DEAD_LETTERS else lineage_of_output()
         columns = records.select("partition", "offset", lineage.alias("lineage"))
-        parts.append(columns.mapInArrow(OutputScan(plan, number).__call__, SCANNED))
+        parts.append(in_batches(columns, OutputScan(plan, number), SCANNED))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
@@ -110,8 +111,8 @@ def judge_records(plan: Plan, tiles: DataFrame, scanned: DataFrame, *, everythin
         "source", "bucket", F.col("topic").alias("slot"), "index", "once", "twice", "times"
     )
     both = pieces.unionByName(bits, allowMissingColumns=True)
-    summed = both.groupBy("source", "bucket").applyInArrow(_summer(len(plan.outputs)), SUMMED)
-    return summed.groupBy("source").applyInArrow(_balancer(plan, everything), JUDGED)
+    summed = in_groups(both.groupBy("source", "bucket"), _summer(len(plan.outputs)), SUMMED)
+    return in_groups(summed.groupBy("source"), _balancer(plan, everything), JUDGED)
 
 
 def judge_offsets(plan: Plan, tiles: DataFrame) -> DataFrame:
@@ -125,7 +126,7 @@ def judge_offsets(plan: Plan, tiles: DataFrame) -> DataFrame:
         counts = np.stack([np.where(known, claimed(pieces), 0), np.where(gone, expired(pieces), 0)], axis=1)
         return _judged_table(_stretch_rows(plan, source, pieces, counts))
 
-    return _pieces(plan, tiles).groupBy("source").applyInArrow(judge, JUDGED)
+    return in_groups(_pieces(plan, tiles).groupBy("source"), judge, JUDGED)
 
 
 def _pieces(plan: Plan, tiles: DataFrame) -> DataFrame:

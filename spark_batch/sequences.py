@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from spark_batch.plan import output_ranges
 from spark_batch.receipts import truncated
+from spark_batch.tasks import in_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,7 +69,7 @@ def sequences(context: Context, entries: DataFrame) -> DataFrame:
         columns = zip(*rows, strict=True)
         return pa.table([pa.array(x, f.type) for x, f in zip(columns, _HOLES_ARROW, strict=True)], schema=_HOLES_ARROW)
 
-    return entries.groupBy("transactional_id", "incarnation").applyInArrow(look, HOLES)
+    return in_groups(entries.groupBy("transactional_id", "incarnation"), look, HOLES)
 
 
 def _begins_late(context: Context) -> bool:

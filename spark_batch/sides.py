@@ -16,6 +16,7 @@ from spark_batch.plan import DEAD_LETTERS, output_ranges
 from spark_batch.records import lineage_of_dead_letter, lineage_of_output
 from spark_batch.retransform import expectations, headers_of, load, records_of, ship
 from spark_batch.scan import OutputScan
+from spark_batch.tasks import in_batches
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def expected_rows(context: Context, plan: Plan, ranges: Ranges) -> DataFrame:
     for topic in plan.source_topics:
         of_topic = {partition: bounds for partition, bounds in envelope.items() if partition[0] == topic}
         records = read_topic(context.spark, context.kafka, of_topic, splits=splits).select(*_columns())
-        parts.append(records.mapInArrow(_transformer(plan, ranges, topic, shipped), ROWS))
+        parts.append(in_batches(records, _transformer(plan, ranges, topic, shipped), ROWS))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
@@ -143,7 +144,7 @@ def found_rows(context: Context, plan: Plan, ranges: Ranges, topics: Sequence[in
         records = read_topic(context.spark, context.kafka, output_ranges(context, plan.topic_of(number)))
         lineage = lineage_of_dead_letter() if number == DEAD_LETTERS else lineage_of_output()
         columns = records.select(*_columns(lineage)).where("lineage IS NOT NULL")
-        parts.append(columns.mapInArrow(_printer(plan, ranges, number), ROWS))
+        parts.append(in_batches(columns, _printer(plan, ranges, number), ROWS))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
@@ -173,7 +174,7 @@ def unnamed_rows(context: Context, plan: Plan, settled: Mapping[Partition, int])
     for number, topic in enumerate(plan.outputs):
         below = {partition: end for (name, partition), end in settled.items() if name == topic}
         records = read_topic(context.spark, context.kafka, output_ranges(context, topic)).select(*_columns())
-        parts.append(records.mapInArrow(_unnamed(number, below), ROWS))
+        parts.append(in_batches(records, _unnamed(number, below), ROWS))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 

@@ -19,8 +19,14 @@ SCHEMA = (
     "headers array<struct<key: string, value: binary>>"
 )
 
-_FETCHING = {"kafka.max.poll.records": "5000", "kafka.max.partition.fetch.bytes": "8388608"}
-"""Twice as fast as the consumer's defaults."""
+_FETCHING = {
+    "kafka.max.poll.records": "5000",
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.fetch.max.wait.ms": "20",
+}
+"""Twice as fast as the consumer's defaults. What is read is there already, so that waiting for more gains nothing. But a consumer that has
+come to the end of a topic has asked for more, and after each poll Spark asks for the partition's first and last offset on the same
+connection: that answer stands behind the other one, which comes after fetch.max.wait.ms, 500 by default."""
 
 
 def read_topic(
