@@ -1,7 +1,7 @@
 """What an audit costs: `python -m tests.bench.audit`. Prints ratios.
 
-1. Depth records against a bare `count()` of the same topics, in one Spark session, in turn. Two counts: by the interface that Spark takes
-   for Kafka by default, and by the one that the audit takes.
+1. Depth records against a `count()` of the same topics, in one Spark session, in turn. Three counts: a bare one, with every default of
+   Spark and of the consumer; one with the audit's fetch sizes; one by the audit's interface, too. The last two are faster than the first.
 2. Depth offsets over topics that grow while the number of receipts stays the same.
 3. Memory: JVM and Python workers while the topics grow, each audit in a process of its own with the same heap.
 
@@ -20,7 +20,8 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -38,7 +39,7 @@ from tests.support.broker import create_topics, unique
 from transforms.loading import load_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from spark_batch.model import Judgement, Partition
 
@@ -128,20 +129,57 @@ def ends_of(auditor: Auditor, lot: Lot) -> dict[Partition, Range]:
     return {partition: Range(0, end) for partition, end in ends.items()}
 
 
-def count_all(auditor: Auditor, lot: Lot, *, old: bool) -> int:
-    """A bare count of them, pinned, committed records only, without headers, with the fetch sizes of the audit.
+def count_bare(auditor: Auditor, lot: Lot) -> int:
+    """What anybody would write: pinned and read_committed, and everything else as Spark and its consumer have it by default."""
+    ranges = ends_of(auditor, lot)
+    topics = sorted({topic for topic, _ in ranges})
+    spans = {topic: {str(n): span for (name, n), span in ranges.items() if name == topic} for topic in topics}
+    with _default_interface(auditor):
+        return (
+            auditor.spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", lot.bootstrap)
+            .option("kafka.isolation.level", "read_committed")
+            .option("assign", json.dumps({topic: [int(n) for n in of] for topic, of in spans.items()}))
+            .option(
+                "startingOffsets", json.dumps({t: {n: span.start for n, span in of.items()} for t, of in spans.items()})
+            )
+            .option(
+                "endingOffsets", json.dumps({t: {n: span.end for n, span in of.items()} for t, of in spans.items()})
+            )
+            .load()
+            .count()
+        )
 
-    `old`: by the interface that Spark uses for Kafka if nobody says else; if not, by the newer and faster one, as the audit.
-    """
+
+def count_tuned(auditor: Auditor, lot: Lot) -> int:
+    """The same read as the audit reads, without headers."""
+    return read_topic(auditor.spark, {"bootstrap.servers": lot.bootstrap}, ends_of(auditor, lot), headers=False).count()
+
+
+def count_fetching(auditor: Auditor, lot: Lot) -> int:
+    """With the audit's settings of the consumer, by the interface that Spark takes for Kafka by default."""
+    with _default_interface(auditor):
+        return count_tuned(auditor, lot)
+
+
+@contextmanager
+def _default_interface(auditor: Auditor) -> Iterator[None]:
+    """Kafka is read by Spark's older interface, as it is where nobody says else."""
     conf, name = auditor.spark.conf, "spark.sql.sources.useV1SourceList"
     ours = conf.get(name)
     assert ours is not None
-    conf.set(name, f"{ours},kafka" if old else ours)
+    conf.set(name, f"{ours},kafka")
     try:
-        ranges = ends_of(auditor, lot)
-        return read_topic(auditor.spark, {"bootstrap.servers": lot.bootstrap}, ranges, headers=False).count()
+        yield
     finally:
         conf.set(name, ours)
+
+
+COUNTS: dict[str, Callable[[Auditor, Lot], int]] = {
+    "bare count(), all defaults": count_bare,
+    "count() with the audit's fetch sizes": count_fetching,
+    "count() with them and its interface": count_tuned,
+}
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -235,46 +273,48 @@ def _ratios(bootstrap: str, folder: Path, records: int, rounds: int) -> None:
 
 
 def compare(auditor: Auditor, small: Lot, large: Lot, rounds: int) -> None:
-    """In turn, in one session that is warm for all of them alike: classes, generated code, Python workers."""
+    """In turn, in one session that is warm for all of them alike: a first round, of the same, does not count."""
     print(
         f"{large.records:,} source records, as many outputs in transactions, {RECEIPTS} receipts; two cores", flush=True
     )
-    _complete(auditor(small.path, Depth.RECORDS))
-    counted = [count_all(auditor, lot, old=old) for lot in (small, large) for old in (False, True)][-1]
-    print("both sides read", {f"{topic}/{n}": span.end for (topic, n), span in ends_of(auditor, large).items()})
-    print(
-        f"count() counts {counted:,} records: {large.records:,} of the source and as many outputs, {RECEIPTS} receipts"
-    )
+    ends = ends_of(auditor, large)
+    print("both sides read", {f"{topic}/{n}": span.end for (topic, n), span in ends.items()})
     works: dict[str, Callable[[], Any]] = {
-        "count(), Spark's default": lambda: count_all(auditor, large, old=True),
-        "count(), as the audit reads": lambda: count_all(auditor, large, old=False),
+        **{name: partial(count, auditor, large) for name, count in COUNTS.items()},
         "depth records": lambda: auditor(large.path, Depth.RECORDS),
         "depth offsets, a quarter": lambda: auditor(small.path, Depth.OFFSETS),
         "depth offsets": lambda: auditor(large.path, Depth.OFFSETS),
     }
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(rounds):
-        for name, work in works.items():
-            took, result = _timed(work)
-            times[name].append(took)
-            if name == "depth records":
-                _complete(result)
-                assert sum(result.totals.values()) == large.records
-        print("  " + ", ".join(f"{name} {took[-1]:.1f} s" for name, took in times.items()), flush=True)
-    medians = {name: statistics.median(took) for name, took in times.items()}
-    old, new, audit, one, two = medians.values()
+    rows = [_round(works, large) for _ in range(rounds + 1)]
+    medians = {name: statistics.median(row[name] for row in rows[1:]) for name in works}
+    audit, counted = medians["depth records"], 2 * large.records + RECEIPTS
+    print(f"medians of {rounds}; {counted:,} records, source, outputs and receipts:")
+    print(f"  {'depth records':36} {audit:5.1f} s {counted / audit:10,.0f} records/s")
+    for name in COUNTS:
+        ratio = f"depth records: {medians[name] / audit:.2f} of its records/s"
+        print(f"  {name:36} {medians[name]:5.1f} s {counted / medians[name]:10,.0f} records/s; {ratio}")
+    print("  (wanted: 0.5 of the bare one)")
     cold = [_process("bare", large.name, large.bootstrap), _process("measure", str(large.path))]
-    cold_ratio = f"count() {cold[0]:.1f} s, depth records {cold[1]:.1f} s: {cold[0] / cold[1]:.2f}"
+    cold_ratio = f"bare count() {cold[0]:.1f} s, depth records {cold[1]:.1f} s: {cold[0] / cold[1]:.2f}"
     print(f"from a cold start, Spark's own included: {cold_ratio}")
-    print(
-        f"count():       {counted / old:10,.0f} records/s by Spark's default, {counted / new:,.0f} as the audit reads"
-    )
-    print(
-        f"depth records: {counted / audit:10,.0f} records/s, {old / audit:.2f} and {new / audit:.2f} of them (wanted: 0.5)"
-    )
+    one, two = medians["depth offsets, a quarter"], medians["depth offsets"]
     print(
         f"depth offsets: {one:.2f} s over {small.records:,} records, {two:.2f} s over {large.records:,}: {two / one:.2f} times"
     )
+
+
+def _round(works: Mapping[str, Callable[[], Any]], large: Lot) -> dict[str, float]:
+    """Seconds that each takes, one after another."""
+    times: dict[str, float] = {}
+    for name, work in works.items():
+        times[name], result = _timed(work)
+        if name == "depth records":
+            _complete(result)
+            assert sum(result.totals.values()) == large.records
+        elif name in COUNTS:
+            assert result == 2 * large.records + RECEIPTS
+    print("  " + ", ".join(f"{name} {took:.1f} s" for name, took in times.items()), flush=True)
+    return times
 
 
 def _process(*command: str) -> float:
@@ -299,11 +339,11 @@ def _memories(bootstrap: str, folder: Path, millions: list[float]) -> None:
 
 @app.command()
 def bare(name: str, bootstrap: str) -> None:
-    """A bare count, by Spark's default, in this process."""
+    """A bare count in this process."""
     auditor = Auditor(spark_session("local[2]"))
     lot = object.__new__(Lot)
     lot.name, lot.bootstrap = name, bootstrap
-    print(count_all(auditor, lot, old=True))
+    print(count_bare(auditor, lot))
     auditor.spark.stop()
 
 
