@@ -47,9 +47,12 @@ def ends_of_new_topics(consumer: Consumer, settings: Settings, watchdog: Watchdo
 
 
 def ends_of_sources(consumer: Consumer, settings: Settings, watchdog: Watchdog) -> dict[Partition, int]:
-    """The end of every partition of the source topics now. A read_committed consumer's watermarks are last stable offsets."""
+    """The end of every partition of the source topics now, 0 where it holds nothing. A read_committed consumer's watermarks are last
+    stable offsets.
+    """
     found = _source_partitions(consumer, settings, watchdog)
-    return {p: _watermarks(consumer, p, settings, watchdog)[1] for partitions in found for p in partitions}
+    marks = {p: _watermarks(consumer, p, settings, watchdog) for partitions in found for p in partitions}
+    return {p: high if high > low else 0 for p, (low, high) in marks.items()}
 
 
 def _source_partitions(consumer: Consumer, settings: Settings, watchdog: Watchdog) -> list[list[Partition]]:

@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition
 from worker.assignment import committed_offsets
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.diversions import CAREFUL_RECORDS, Diversions
+from worker.drain import Drained
 from worker.errors import (
     CommitUnknownError,
     ConsumerFencedError,
@@ -98,7 +99,7 @@ class TransactionalLoop:
         self._diversions = Diversions()
         self._filler = Filler(settings, transform, self._producer, self._diversions)
 
-    def run(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None = None) -> None:
+    def run(self, drained: Callable[[Offsets, dict[Partition, int]], Drained] | None = None) -> None:
         """Work until a stop signal, or until ``drained`` says so. WorkerError where it cannot go on."""
         try:
             # The group is joined meanwhile, in the background; nothing is assigned, and no offset asked for, before the first poll.
@@ -117,7 +118,7 @@ class TransactionalLoop:
             self.source.close()
             self._producer.close()
 
-    def _work(self, drained: Callable[[Offsets, dict[Partition, int]], bool] | None) -> None:
+    def _work(self, drained: Callable[[Offsets, dict[Partition, int]], Drained] | None) -> None:
         swept = active = time.monotonic()
         while not self._watchdog.stopping:
             batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else self._most)
@@ -126,8 +127,16 @@ class TransactionalLoop:
             if batch or self.source.pins or self._offsets.ranges():
                 self._transact(batch)
                 active = time.monotonic()
-            elif drained is not None and drained(self._offsets, self.source.ends_reached):
-                return
+            elif drained is not None:
+                try:
+                    so_far = drained(self._offsets, self.source.ends_reached)
+                except ConsumerFencedError as fenced:
+                    self.source.replace(fenced)
+                    continue
+                if so_far is Drained.ALL:
+                    return
+                if so_far is Drained.OURS:
+                    self.source.pass_markers()  # so that the others see in the group's offsets that ours are done
             # Python's collector looks at every record of every batch when it is left to itself: 10 % of the throughput. Between
             # batches there is next to nothing for it to look at.
             if time.monotonic() - swept > COLLECT_GARBAGE_S:

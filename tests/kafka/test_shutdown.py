@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from devkit.ports import HOST, Port
-from tests.support.pipelines import Scene, await_true, events, in_background
+from tests.support.pipelines import STEPS, Scene, await_true, events, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,24 @@ PATIENT = {
 def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
     with Scene(bootstrap, tmp_path, records=200) as scene:
         yield scene
+
+
+def test_until_drained_waits_for_the_partitions_of_a_worker_that_died(bootstrap: str, tmp_path: Path) -> None:
+    """Of two jobs one is killed before its partition is at its end: the other takes it over before it says that all is drained."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    steps = STEPS.replace("]", ", {python: tests.support.gate:passing}]")
+    with Scene(bootstrap, tmp_path, records=2, steps=steps) as scene:
+        for partition in (0, 1):
+            scene.produce(30, partition=partition)
+        workers = [scene.worker(name, drain=True, env={"GATE": str(gate)}) for name in ("one", "two")]
+        await_true(lambda: [e[-1]["owned"] for w in workers if (e := events(w, "assigned"))] == [1, 1], "one each")
+        workers[0].kill()
+        gate.unlink()
+
+        assert workers[1].wait(40) == 0
+        assert events(workers[1], "stopped")[0]["drained"] is True
+        assert scene.problems() == []
 
 
 def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 from tests.unit.worker.fakes import FakeCluster, failure, kafka_error, message, metadata_bytes, settings
 from transforms.records import Failure, Output, Result
 from worker.dead_letter import DeadLetterLimit
-from worker.drain import Drain
+from worker.drain import Drain, Drained
 from worker.errors import DeadLetterLimitError, ExitCode, FencedByTwinError, StoppedError, WorkerError
 from worker.loop import TransactionalLoop
 from worker.receipt import Receipt
@@ -79,7 +79,7 @@ class World:
     ) -> None:
         """Until all of the log is consumed."""
         ends = {p: len(records) for p, records in self.cluster.log.items()}
-        self.loop(given or settings(), transform).run(Drain(ends))
+        self.loop(given or settings(), transform).run(Drain(ends, lambda _: {}))
 
     @property
     def out(self) -> list[bytes]:
@@ -690,12 +690,12 @@ def test_the_garbage_collector_is_given_back(world: World, fails: bool) -> None:
     assert (during, gc.isenabled(), gc.get_freeze_count()) == ([False], True, 0)
 
 
-def run_quietly(world: World, quiet_s: float) -> None:
+def run_quietly(world: World, quiet_s: float, meanwhile: Drained = Drained.NO) -> None:
     """Consume the log, then be quiet for so long, with an end of partition behind the records that the log shows."""
     loop = world.loop(settings(), transform)
-    waited = iter([False, False, True])
+    waited = iter([meanwhile, meanwhile, Drained.ALL])
 
-    def drained(_offsets: Offsets, _ends: dict[Partition, int]) -> bool:
+    def drained(_offsets: Offsets, _ends: dict[Partition, int]) -> Drained:
         loop.source.ends_reached[A] = 5
         world.now += quiet_s
         return next(waited)
@@ -723,6 +723,14 @@ def test_markers_are_not_committed_at_once(world: World) -> None:
     run_quietly(world, 9)
 
     assert world.cluster.offsets == {A: 2}
+
+
+def test_markers_are_committed_where_others_wait_to_see_that_ours_are_drained(world: World) -> None:
+    world.log(b"a", b"b")
+
+    run_quietly(world, 0, Drained.OURS)
+
+    assert world.cluster.offsets == {A: 5}
 
 
 def test_a_slow_transform_gets_smaller_transactions(world: World) -> None:
