@@ -2,12 +2,14 @@
 
 Costs nothing per record: an interval timer looks at how far the list iterator has come, and only when it has not moved for a whole
 budget does it raise TimeBudgetExceeded inside the transform, which makes a dead letter of that record. Python code is interrupted; a
-single call into C is not, and for that there is the watchdog.
+single call into C is not. One that lets others run meanwhile and does not come back within the watchdog's limit ends the process; one that
+does not let them is a limit of Python's, and of ours (docs/running.md).
 """
 
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Self
 
 from transforms.errors import TimeBudgetExceeded
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from transforms.records import Result, SourceRecord, Transform
+    from worker.watchdog import Watchdog
 
 
 class TimeBudget:
     """Runs a transform with a budget per record. For the main thread only: Python delivers signals there."""
 
-    def __init__(self, transform: Transform, budget_ms: int) -> None:
+    def __init__(self, transform: Transform, budget_ms: int, watchdog: Watchdog | None = None) -> None:
+        """``watchdog``: where one runs; ``reckon test`` and ``try`` do without."""
         self._transform = transform
+        self._watchdog = watchdog
         self._budget_s = budget_ms / 1000
         self._left = -1
         self._seen = -2
@@ -44,7 +49,8 @@ class TimeBudget:
             self._seen = -1
             signal.setitimer(signal.ITIMER_REAL, self._budget_s, self._budget_s)
             try:
-                return self._transform.run(rest)
+                with self._watchdog.guard("transform") if self._watchdog else nullcontext():
+                    return self._transform.run(rest)
             except TimeBudgetExceeded:
                 continue
             finally:
@@ -56,3 +62,5 @@ class TimeBudget:
             self._seen = -1
             raise TimeBudgetExceeded
         self._seen = left
+        if self._watchdog is not None:
+            self._watchdog.extend()

@@ -57,6 +57,12 @@ class Watchdog:
             with self._lock:
                 self._call = None
 
+    def extend(self) -> None:
+        """The guarded call is getting on. From its own thread only, a signal handler's for one: no lock, which that thread may hold."""
+        call = self._call
+        if call is not None:
+            self._call = call[0], time.monotonic() + self._call_limit_s
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Take the stop signals over, in the main thread, and start watching."""
@@ -107,7 +113,7 @@ class Watchdog:
         with self._lock:
             call = self._call
         if call is not None and now > call[1]:
-            _exit("a call to Kafka did not come back", operation=call[0], limit_s=self._call_limit_s)
+            _exit("a call did not come back", operation=call[0], limit_s=self._call_limit_s)
         if self._stop_deadline is not None and now > self._stop_deadline:
             _exit("the grace period is over before the batch could be ended", grace_s=self._grace_s)
 

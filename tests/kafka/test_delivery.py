@@ -45,6 +45,20 @@ def noise(size: int) -> str:
     return random.Random(size).randbytes(size // 2).hex()
 
 
+def test_e9_a_record_that_outlasts_its_budget_is_a_dead_letter(bootstrap: str, tmp_path: Path) -> None:
+    """Its neighbours, of the same batch, are outputs."""
+    steps = "[{python: tests.support.gate:endless}]"
+    with Scene(bootstrap, tmp_path, partitions=1, sinks=1, steps=steps) as scene:
+        values = [b'{"n": 1}', b'{"n": 2, "endless": true}', b'{"n": 3}']
+        send(scene, *({"value": value} for value in values))
+        scene.drain()
+        outputs, letters = in_topic(scene, scene.sink), in_topic(scene, scene.dead_letters)
+
+    assert [json.loads(record.value or b"")["n"] for record in outputs] == [1, 3]
+    assert [letter.value for letter in letters] == [values[1]]
+    assert dict(letters[0].headers)["reckon.error.class"] == b"TimeBudgetExceeded"
+
+
 def test_key_headers_timestamp_and_tombstone_are_kept(scene: Scene) -> None:
     """Also an empty value, which is no tombstone, a null key, and headers that are doubled, empty or null."""
     headers = [("a", b"1"), ("a", b"2"), ("empty", b""), ("null", None), ("bin", b"\x00\xff")]
@@ -158,14 +172,14 @@ def test_a_receipt_says_what_one_transaction_did(bootstrap: str, tmp_path: Path)
         (starting,) = events(worker, "starting")
         (record,) = scene.reader.read([scene.receipts])
         receipt = json.loads(record.value or b"")
-        assert record.key == f"{scene.name}-one".encode()
+        assert record.key == f"{scene.name}/one".encode()
         assert len(receipt.pop("incarnation")) == 36
         assert receipt.pop("time_ms") == record.timestamp_ms
         assert len(receipt["partitions"][0].pop("topic_id")) == 22
         assert receipt == {
             "schema": 1,
             "pipeline": scene.name,
-            "transactional_id": f"{scene.name}-one",
+            "transactional_id": f"{scene.name}/one",
             "sequence": 1,
             "transform": starting["transform"],
             "worker": WORKER_VERSION,

@@ -1,4 +1,4 @@
-"""A function for the step `python` that lets a test keep a worker at its work, while its clients go on in the background."""
+"""Functions for the step `python` that let a test keep a worker at its work, while its clients go on in the background."""
 
 from __future__ import annotations
 
@@ -14,4 +14,11 @@ def passing(record: dict[str, Any]) -> dict[str, Any]:
     if gate.exists():
         gate.with_suffix(".reached").touch()
         time.sleep(0.5)
+    return record
+
+
+def endless(record: dict[str, Any]) -> dict[str, Any]:
+    """The record as it is; one with the field ``endless`` never comes back."""
+    while "endless" in record:
+        pass
     return record

@@ -10,6 +10,7 @@ from tests.support.records import Record
 from transforms.errors import TimeBudgetExceeded
 from transforms.records import Failure, Result, Transform
 from worker.budget import TimeBudget
+from worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,6 +40,10 @@ def transform(process: Callable[[SourceRecord], None]) -> Transform:
     return Transform(run, "sha256:00", (), "")
 
 
+def watchdog() -> Watchdog:
+    return Watchdog(grace_s=600, call_limit_s=600)
+
+
 def hang() -> None:
     while True:
         pass
@@ -54,7 +59,7 @@ def test_e9_a_record_on_which_the_transform_hangs_fails_alone() -> None:
         if record.value() in (b"1", b"3"):
             hang()
 
-    with TimeBudget(transform(process), BUDGET_MS) as budget:
+    with TimeBudget(transform(process), BUDGET_MS, watchdog()) as budget:
         result = budget.run(records)
 
     assert [records[1], records[3]] == [failure.record for failure in result.failures]
@@ -65,7 +70,7 @@ def test_e9_a_slow_batch_that_goes_on_is_not_hit() -> None:
     """Together the records take several budgets, each by itself a fraction of one."""
     records = [Record(b"") for _ in range(20)]
 
-    with TimeBudget(transform(lambda _: time.sleep(BUDGET_MS / 1000 / 4)), BUDGET_MS) as budget:
+    with TimeBudget(transform(lambda _: time.sleep(BUDGET_MS / 1000 / 4)), BUDGET_MS, watchdog()) as budget:
         started = time.monotonic()
         result = budget.run(records)
 
@@ -84,7 +89,7 @@ def test_e9_a_tick_between_two_records_runs_the_transform_again() -> None:
             raise TimeBudgetExceeded
         return Result([], [], 2)
 
-    with TimeBudget(Transform(run, "sha256:00", (), ""), BUDGET_MS) as budget:
+    with TimeBudget(Transform(run, "sha256:00", (), ""), BUDGET_MS, watchdog()) as budget:
         result = budget.run(records)
 
     assert (result, runs) == (Result([], [], 2), [records, records])
@@ -98,7 +103,7 @@ def test_e9_the_timer_runs_only_during_the_transform() -> None:
         raise LookupError
 
     armed: list[float] = []
-    with TimeBudget(transform(fail), 10_000) as budget:
+    with TimeBudget(transform(fail), 10_000, watchdog()) as budget:
         with pytest.raises(LookupError):
             budget.run([Record(b"")])
         between = signal.getitimer(signal.ITIMER_REAL)
