@@ -85,7 +85,7 @@ class DeadLetters(Model):
 class TransactionLimits(Model):
     records: Annotated[int, Field(gt=0)] = 120_000
     bytes: Annotated[int, Field(gt=0)] = 33_554_432
-    """Of source records: keys and values."""
+    """Of the source records' values."""
     interval_ms: Annotated[int, Field(gt=0)] = 100
 
 

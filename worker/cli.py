@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import structlog
 import typer
 from confluent_kafka import KafkaError, KafkaException
 
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
-from worker.assignment import ends_of_sources
+from worker.assignment import committed_offsets, ends_of_sources
 from worker.budget import TimeBudget
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
+from worker.environment import mistyped
 from worker.errors import ExitCode, WorkerError, error_of
 from worker.logs import configure
 from worker.loop import TransactionalLoop
 from worker.membership import as_member_for
 from worker.progress import Progress
-from worker.settings import Settings, masked, resolve
+from worker.settings import Settings, WorkerSettings, masked, resolve
 from worker.topics import Topics
 from worker.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from worker.source import Source
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,7 +48,11 @@ def run(
     pipeline: Annotated[Path, typer.Argument(help="The pipeline file (YAML).")],
     *,
     until_drained: Annotated[
-        bool, typer.Option("--until-drained", help="Stop when all that is in the source now has been consumed.")
+        bool,
+        typer.Option(
+            "--until-drained",
+            help="Stop when all that is in the source now has been consumed, by this worker or by others of its group.",
+        ),
     ] = False,
     print_config: Annotated[
         bool,
@@ -85,7 +93,7 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
     structlog.contextvars.bind_contextvars(pipeline=settings.pipeline, instance=settings.instance_id)
     with (
         watchdog.installed(),
-        TimeBudget(loaded.transform, settings.worker.record_budget_ms) as budget,
+        TimeBudget(loaded.transform, settings.worker.record_budget_ms, watchdog) as budget,
         Progress(settings) as progress,
     ):
         _log.info(
@@ -96,6 +104,8 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             bootstrap=settings.bootstrap,
             transform=loaded.transform.digest,
         )
+        for name, meant in mistyped(WorkerSettings.model_fields).items():
+            _log.warning("this environment variable stands for nothing", name=name, meant=meant)
         topics = Topics(settings, watchdog)
         loop = TransactionalLoop(
             as_member_for(settings, topics.check()),
@@ -107,11 +117,18 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             topics,
         )
         try:
-            drained = Drain(ends_of_sources(loop.source.consumer, settings, watchdog)) if until_drained else None
+            drained = _drain(loop.source, settings, watchdog) if until_drained else None
             loop.run(drained)
         except WorkerError as problem:
             raise topics.explained(problem) from problem
     _log.info("stopped", drained=drained is not None and not watchdog.stopping, **progress.totals())
+
+
+def _drain(source: Source, settings: Settings, watchdog: Watchdog) -> Drain:
+    return Drain(
+        ends_of_sources(source.consumer, settings, watchdog),
+        lambda partitions: committed_offsets(source.consumer, partitions, settings, watchdog),
+    )
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:

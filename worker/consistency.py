@@ -13,14 +13,22 @@ def problems_of(
     consumer: ClientConfig, producer: ClientConfig, limits: TransactionLimits, worker: WorkerSettings
 ) -> list[str]:
     """One line per problem, with the values; empty where there is none."""
-    return _strategy_problems(consumer) + (
-        _number_problems(consumer, producer) or _timeout_problems(consumer, producer, limits, worker)
+    return (
+        _address_problems(producer)
+        + _strategy_problems(consumer)
+        + (_number_problems(consumer, producer) or _timeout_problems(consumer, producer, limits, worker))
     )
 
 
 def plain(value: object) -> str:
     """A value as librdkafka spells it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _address_problems(producer: ClientConfig) -> list[str]:
+    if not plain(producer["bootstrap.servers"]).strip(" ,"):
+        return ["kafka: bootstrap.servers is empty, host:port was expected"]
+    return []
 
 
 def _strategy_problems(consumer: ClientConfig) -> list[str]:

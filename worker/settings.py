@@ -7,7 +7,6 @@ with the dots of librdkafka's name as underscores: ``RECKON_KAFKA_BOOTSTRAP_SERV
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from dataclasses import dataclass
@@ -17,21 +16,22 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from worker.consistency import plain, problems_of
+from worker.environment import PREFIX, client_settings
 from worker.errors import BadConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from transforms.loading import LoadedPipeline
+    from transforms.spec import Pipeline
 
 Origin = Literal["default", "pipeline file", "environment", "pinned"]
 ClientConfig = dict[str, Any]
 
-PREFIX = "RECKON_"
 STATIC_ID = "group.instance.id"
 """Set, the membership in the group is static (KIP-345)."""
 MASK = "********"
-_SECRET = re.compile(r"password|secret|token|jaas|key\.pem|oauthbearer\.config|sasl\.username|private", re.IGNORECASE)
+_SECRET = re.compile(r"pas+w|secret|token|jaas|key\.pem|oauthbearer\.config|sasl\.user|private", re.IGNORECASE)
 
 _CONSUMER_PINNED: ClientConfig = {
     "enable.auto.commit": False,
@@ -56,6 +56,7 @@ _ALIASES = {
 _OURS = {
     "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
     "group.id": "set group_id in the pipeline file or RECKON_GROUP_ID",
+    "auto.offset.reset": "set source.start in the pipeline file to earliest or latest",
 }
 _CONNECTION_DEFAULTS: ClientConfig = {
     # A broker that was restarted is tried again after a second at most; librdkafka waits up to ten.
@@ -148,7 +149,7 @@ class Settings:
     consumer: ClientConfig
     producer: ClientConfig
     origins: dict[str, Origin]
-    """Where each client setting came from: "consumer.session.timeout.ms" -> "default"."""
+    """Where each setting came from: "consumer.session.timeout.ms" -> "default"."""
 
     @property
     def transactional_id(self) -> str:
@@ -173,7 +174,8 @@ def resolve(loaded: LoadedPipeline) -> Settings:
     worker = _worker_settings()
     problems: list[str] = []
     origins: dict[str, Origin] = {}
-    transactional_id = f"{spec.name}-{worker.instance_id}"
+    # A slash, which neither of the two can contain: with a hyphen shop-orders and 0 would be shop and orders-0, and fence each other.
+    transactional_id = f"{spec.name}/{worker.instance_id}"
     group_id = worker.group_id or spec.group
 
     def client(kind: str, defaults: ClientConfig, pinned: ClientConfig, own: ClientConfig) -> ClientConfig:
@@ -181,7 +183,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         layers: list[tuple[Origin, Mapping[str, Any]]] = [
             ("default", {"bootstrap.servers": "127.0.0.1:9092", "client.id": transactional_id, **defaults}),
             ("pipeline file", {**spec.kafka, **getattr(spec, kind)}),
-            ("environment", {**_from_env("KAFKA_"), **_from_env(f"{kind.upper()}_")}),
+            ("environment", {**client_settings("KAFKA_"), **client_settings(f"{kind.upper()}_")}),
         ]
         for origin, layer in layers:
             for given_name, value in layer.items():
@@ -200,7 +202,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
             origins[f"{kind}.{name}"] = "pinned"
         return config
 
-    given = {**spec.kafka, **spec.consumer, **_from_env("KAFKA_"), **_from_env("CONSUMER_")}
+    given = {**spec.kafka, **spec.consumer, **client_settings("KAFKA_"), **client_settings("CONSUMER_")}
     kip848 = plain(given.get("group.protocol", "")) == "consumer"
     consumer = client(
         "consumer",
@@ -218,6 +220,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         interval_ms=worker.transaction_interval_ms or limits.interval_ms,
     )
     problems += problems_of(consumer, producer, transaction, worker)
+    origins |= _origins_in_pipeline(spec, worker)
     if problems:
         raise BadConfigError("\n".join(f"{loaded.path}: {problem}" for problem in problems))
     return Settings(
@@ -239,6 +242,20 @@ def resolve(loaded: LoadedPipeline) -> Settings:
     )
 
 
+def _origins_in_pipeline(spec: Pipeline, worker: WorkerSettings) -> dict[str, Origin]:
+    """Of what the pipeline file has a key for and the environment a variable."""
+    in_file = spec.model_fields_set | {f"transaction.{name}" for name in spec.transaction.model_fields_set}
+    names = ["group_id", "lineage", *(f"transaction.{name}" for name in type(spec.transaction).model_fields)]
+    return {
+        f"pipeline.{name}": "environment"
+        if getattr(worker, name.replace(".", "_")) is not None
+        else "pipeline file"
+        if name in in_file
+        else "default"
+        for name in names
+    }
+
+
 def masked(settings: Settings) -> list[tuple[str, str, str]]:
     """(name, value, where it came from) of every setting, secrets masked, sorted: what ``reckon run --print-config`` shows."""
     rows = [
@@ -252,16 +269,15 @@ def masked(settings: Settings) -> list[tuple[str, str, str]]:
             for name, value in config.items()
         ]
     limits = settings.transaction
-    pipeline: list[tuple[str, object, object]] = [
-        ("group_id", settings.group_id, settings.worker.group_id),
-        ("lineage", settings.lineage, settings.worker.lineage),
-        ("transaction.records", limits.records, settings.worker.transaction_records),
-        ("transaction.bytes", limits.bytes, settings.worker.transaction_bytes),
-        ("transaction.interval_ms", limits.interval_ms, settings.worker.transaction_interval_ms),
-    ]
+    pipeline: dict[str, object] = {
+        "group_id": settings.group_id,
+        "lineage": settings.lineage,
+        "transaction.records": limits.records,
+        "transaction.bytes": limits.bytes,
+        "transaction.interval_ms": limits.interval_ms,
+    }
     rows += [
-        (f"pipeline.{name}", plain(value), "pipeline file" if from_env is None else "environment")
-        for name, value, from_env in pipeline
+        (f"pipeline.{name}", plain(value), settings.origins[f"pipeline.{name}"]) for name, value in pipeline.items()
     ]
     return sorted(rows)
 
@@ -283,14 +299,5 @@ def _worker_settings() -> WorkerSettings:
         ) from None
 
 
-def _from_env(infix: str) -> dict[str, str]:
-    prefix = PREFIX + infix
-    return {
-        name[len(prefix) :].lower().replace("_", "."): value
-        for name, value in os.environ.items()
-        if name.startswith(prefix)
-    }
-
-
 def _same(name: str, given: object, pinned: object) -> bool:
-    return plain(given) == plain(pinned) or (name == "acks" and plain(given) == "-1")
+    return plain(given).lower() == plain(pinned) or (name == "acks" and plain(given) == "-1")

@@ -35,6 +35,8 @@ _CLIENT_SETTINGS = (
     "socket.",
     "broker.",
     "enable.ssl",
+    "enable.sasl",
+    "https.",
     "debug",
 )
 

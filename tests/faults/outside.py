@@ -40,7 +40,7 @@ def _group(arena: Arena, line: Line, _dice: Random) -> Target:
 
 
 def _transactions(arena: Arena, line: Line, dice: Random) -> Target:
-    return brokers.transaction_coordinator(arena, f"{line.name}-w{dice.randrange(line.workload.instances)}")
+    return brokers.transaction_coordinator(arena, f"{line.name}/w{dice.randrange(line.workload.instances)}")
 
 
 def _any(_arena: Arena, _line: Line, dice: Random) -> Target:

@@ -171,7 +171,7 @@ class _Slot:
 
     def __init__(self, crew: Crew, line: Line, instance: str) -> None:
         self._crew, self.line, self._instance = crew, line, instance
-        self.id = f"{line.name}-{instance}"
+        self.id = f"{line.name}/{instance}"
         self.worker: WorkerProcess | None = None
         self.busy = False
         self._lives = 0

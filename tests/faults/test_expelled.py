@@ -76,4 +76,4 @@ def test_r2_a_member_that_was_expelled_while_it_joined_commits_nothing_of_before
 
 
 def _name(scene: Scene, instance: str) -> str:
-    return f"{scene.name}-{instance}"
+    return f"{scene.name}/{instance}"

@@ -130,4 +130,4 @@ def test_dynamic_membership_by_an_empty_id(bootstrap: str, tmp_path: Path) -> No
 
 
 def _receipts(scene: Scene, instance: str) -> list[object]:
-    return [r for r in scene.receipt_values() if r["transactional_id"] == f"{scene.name}-{instance}"]
+    return [r for r in scene.receipt_values() if r["transactional_id"] == f"{scene.name}/{instance}"]

@@ -58,7 +58,7 @@ def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Pat
 
         assert scene.problems() == []
         receipts = scene.receipt_values()
-        assert {f"{scene.name}-{who}" for who in ("one", "two", "three")} == {r["transactional_id"] for r in receipts}
+        assert {f"{scene.name}/{who}" for who in ("one", "two", "three")} == {r["transactional_id"] for r in receipts}
         assert events(first, "revoked")
 
 

@@ -133,10 +133,10 @@ def needed(scene: Scene, instance: str = "one") -> dict[str, Right]:
         "write sink": (topic, scene.sink, write),
         "write dead letters": (topic, scene.dead_letters, write),
         "write receipts": (topic, scene.receipts, write),
-        "write transactional id": (ResourceType.TRANSACTIONAL_ID, f"{scene.name}-{instance}", write),
+        "write transactional id": (ResourceType.TRANSACTIONAL_ID, f"{scene.name}/{instance}", write),
         "describe transactional id": (
             ResourceType.TRANSACTIONAL_ID,
-            f"{scene.name}-{instance}",
+            f"{scene.name}/{instance}",
             AclOperation.DESCRIBE,
         ),
     }

@@ -57,7 +57,7 @@ def test_an_auditor_with_the_rights_to_read_and_one_without(secured: SecuredClus
         others = [
             *((ResourceType.TOPIC, topic, AclOperation.DESCRIBE_CONFIGS) for topic in topics),
             (ResourceType.GROUP, scene.name, AclOperation.DESCRIBE),
-            (ResourceType.TRANSACTIONAL_ID, f"{scene.name}-one", AclOperation.DESCRIBE),
+            (ResourceType.TRANSACTIONAL_ID, f"{scene.name}/one", AclOperation.DESCRIBE),
         ]
         auditor = secured.user()
         secured.allow(auditor, [*reads.values(), *others])

@@ -48,7 +48,7 @@ def test_quotas_make_it_slow_and_nothing_else(bootstrap: str, tmp_path: Path, ki
             producer.produce(scene.source, "no json " + noise.randbytes(2_000).hex(), partition=0)
         assert producer.flush(20) == 0
         # The broker knows the rate of the last eleven samples of a second: it throttles what goes beyond their mean.
-        with quota(bootstrap, f"{scene.name}-one", **{kind: 15_000}):
+        with quota(bootstrap, f"{scene.name}/one", **{kind: 15_000}):
             started = time.monotonic()
             worker = scene.worker(
                 drain=True,

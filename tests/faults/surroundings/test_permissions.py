@@ -26,7 +26,7 @@ LACKS = {
     "write sink": "our user lacks the right Write on sink topic {sink}",
     "write dead letters": "our user lacks the right Write on dead-letter topic {dead_letters}",
     "write receipts": "our user lacks the right Write on receipt topic {receipts}",
-    "write transactional id": "our user lacks the rights Write and Describe on transactional id {name}-one",
+    "write transactional id": "our user lacks the rights Write and Describe on transactional id {name}/one",
 }
 """A right that is missing -> the line that says so."""
 

@@ -50,7 +50,7 @@ def test_defaults_in_full() -> None:
 
     assert settings.consumer == {
         "bootstrap.servers": "127.0.0.1:9092",
-        "client.id": "orders-a",
+        "client.id": "orders/a",
         "group.protocol": "classic",
         "reconnect.backoff.max.ms": 1_000,
         "socket.connection.setup.timeout.ms": 10_000,
@@ -73,7 +73,7 @@ def test_defaults_in_full() -> None:
     }
     assert settings.producer == {
         "bootstrap.servers": "127.0.0.1:9092",
-        "client.id": "orders-a",
+        "client.id": "orders/a",
         "reconnect.backoff.max.ms": 1_000,
         "socket.connection.setup.timeout.ms": 10_000,
         "metadata.recovery.strategy": "none",
@@ -88,13 +88,21 @@ def test_defaults_in_full() -> None:
         "delivery.report.only.error": True,
         "retry.backoff.ms": 100,
         "allow.auto.create.topics": False,
-        "transactional.id": "orders-a",
+        "transactional.id": "orders/a",
     }
     assert (settings.topics, settings.start, settings.sinks) == (("in",), "earliest", ("out",))
     assert (settings.dead_letter_topic, settings.receipt_topic) == ("orders.dead-letters", "orders.receipts")
     assert (settings.transaction, settings.lineage) == (TransactionLimits(5000, 1_000_000, 500), True)
-    assert (settings.bootstrap, settings.transactional_id) == ("127.0.0.1:9092", "orders-a")
+    assert (settings.bootstrap, settings.transactional_id) == ("127.0.0.1:9092", "orders/a")
     assert (settings.transaction_timeout_s, settings.max_poll_interval_s) == (30.0, 300.0)
+
+
+def test_t6_two_pipelines_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever hyphens their names and their instances have."""
+    monkeypatch.setenv("RECKON_INSTANCE_ID", "orders-0")
+    one = resolve(loaded(name="shop")).transactional_id
+    monkeypatch.setenv("RECKON_INSTANCE_ID", "0")
+    assert (one, resolve(loaded(name="shop-orders")).transactional_id) == ("shop/orders-0", "shop-orders/0")
 
 
 def test_t6_ids_come_from_pipeline_and_instance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +111,7 @@ def test_t6_ids_come_from_pipeline_and_instance(monkeypatch: pytest.MonkeyPatch)
     settings = resolve(loaded())
 
     assert settings.instance_id == socket.gethostname()
-    assert settings.transactional_id == f"orders-{socket.gethostname()}"
+    assert settings.transactional_id == f"orders/{socket.gethostname()}"
     assert (settings.group_id, settings.consumer["group.id"]) == ("orders", "orders")
 
 
@@ -187,13 +195,14 @@ def test_wrong_worker_settings_are_all_told_by_their_environment_names(monkeypat
 
 def test_t8_pinned_settings_are_refused() -> None:
     """Every setting that would break exactly-once, all at once, with file, client, value, origin and what it is pinned to."""
+    refused = "orders.yaml: consumer: auto.offset.reset (pipeline file) cannot be set:"
     assert problems(
         consumer={"enable.auto.commit": True, "isolation.level": "read_uncommitted", "auto.offset.reset": "latest"},
         producer={"acks": 1, "enable.idempotence": False},
     ) == [
         pinned("consumer", "enable.auto.commit=True", "pipeline file", "false"),
         pinned("consumer", "isolation.level=read_uncommitted", "pipeline file", "read_committed"),
-        pinned("consumer", "auto.offset.reset=latest", "pipeline file", "error"),
+        f"{refused} set source.start in the pipeline file to earliest or latest",
         pinned("producer", "acks=1", "pipeline file", "all"),
         pinned("producer", "enable.idempotence=False", "pipeline file", "true"),
     ]
@@ -215,7 +224,7 @@ def test_t8_pinned_settings_are_refused_from_the_environment(monkeypatch: pytest
 @pytest.mark.parametrize("acks", ["all", "-1", -1])
 def test_t8_a_pinned_setting_with_its_own_value_is_accepted(acks: object) -> None:
     """In any spelling; what goes to the client is ours."""
-    settings = resolve(loaded(producer={"acks": acks, "enable.idempotence": "true"}))
+    settings = resolve(loaded(producer={"acks": acks, "enable.idempotence": "True"}))
 
     assert (settings.producer["acks"], settings.producer["enable.idempotence"]) == ("all", True)
     assert settings.origins["producer.acks"] == "pinned"
@@ -341,3 +350,20 @@ def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_which_names_are_secret(name: str, secret: bool) -> None:  # noqa: FBT001 - a table
     """By the name alone: values are never looked at."""
     assert is_secret(name) is secret
+
+
+def test_an_empty_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECKON_KAFKA_BOOTSTRAP_SERVERS", "")
+    assert problems() == ["orders.yaml: kafka: bootstrap.servers is empty, host:port was expected"]
+
+
+def test_origins_of_what_the_pipeline_file_may_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECKON_LINEAGE", "false")
+    rows = masked(resolve(loaded(transaction={"records": 7})))
+    assert [row for row in rows if row[0].startswith("pipeline.")] == [
+        ("pipeline.group_id", "orders", "default"),
+        ("pipeline.lineage", "false", "environment"),
+        ("pipeline.transaction.bytes", "33554432", "default"),
+        ("pipeline.transaction.interval_ms", "100", "default"),
+        ("pipeline.transaction.records", "7", "pipeline file"),
+    ]
