@@ -157,7 +157,7 @@ def _kill_and_restart(
 
         _await("a third of the orders is fed", workers, fed)
     with stages.stage("waiting for the right moment to kill a worker") as say:
-        orphan = kill_inside_transaction(victim, reader, f"{oracle.GROUP}-{victim.instance_id}")
+        orphan = kill_inside_transaction(victim, reader, f"{oracle.GROUP}/{victim.instance_id}")
         (topic, partition), offset = min(orphan.stable.items())
         say(
             f"SIGKILL to {victim.instance_id} inside a transaction (caught at try {orphan.attempts}): {len(orphan.records):,} records "

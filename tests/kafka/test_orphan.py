@@ -24,8 +24,8 @@ def test_an_idle_worker_is_never_inside_and_goes_on_unharmed(cluster: Cluster, t
     ):
         worker.wait_for_log("assigned")
         with pytest.raises(WorkerError, match=r"worker idle was stopped \d+ times within 2 s and was never inside"):
-            kill_inside_transaction(worker, reader, "orders-idle", timeout_s=2)
+            kill_inside_transaction(worker, reader, "orders/idle", timeout_s=2)
         worker.terminate()
         assert worker.wait() == 0
         with pytest.raises(WorkerError, match="worker idle ended before it was killed"):
-            kill_inside_transaction(worker, reader, "orders-idle", timeout_s=2)
+            kill_inside_transaction(worker, reader, "orders/idle", timeout_s=2)

@@ -42,7 +42,7 @@ def receipt(sequence: int, *parts: dict[str, Any], incarnation: str = "i", schem
     return {
         "schema": schema,
         "pipeline": "orders",
-        "transactional_id": "orders-a",
+        "transactional_id": "orders/a",
         "incarnation": incarnation,
         "sequence": sequence,
         "transform": "sha256:0",
@@ -58,7 +58,7 @@ SECOND = receipt(2, part(0, 3, 6, (2, 0, 1), clean=1))
 
 def check(*receipts: dict[str, Any], found: Fates = FATES) -> list[str]:
     records = [
-        StoredRecord("orders.receipts", 0, n, b"orders-a", json.dumps(value).encode(), (), 0)
+        StoredRecord("orders.receipts", 0, n, b"orders/a", json.dumps(value).encode(), (), 0)
         for n, value in enumerate(receipts)
     ]
     return check_receipts(records, START, COMMITTED, found=found, dead_letter_topic=DEAD)
@@ -90,7 +90,7 @@ def test_missing_receipts_at_the_start_and_at_the_end() -> None:
 def test_a_receipt_twice() -> None:
     assert check(FIRST, SECOND, SECOND) == [
         "orders/0: offsets [3, 6) have more than one receipt",
-        "orders-a, incarnation i: sequence numbers are not 1 to 3 once each",
+        "orders/a, incarnation i: sequence numbers are not 1 to 3 once each",
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_count_that_is_not_what_the_topics_hold() -> None:
 def test_a_missing_sequence_number() -> None:
     """A transaction whose receipt covers nothing that another does not cover still leaves a hole in the numbers."""
     assert check(FIRST, SECOND | {"sequence": 3}) == [
-        "orders-a, incarnation i: sequence numbers are not 1 to 2 once each"
+        "orders/a, incarnation i: sequence numbers are not 1 to 2 once each"
     ]
 
 
