@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -72,18 +72,21 @@ def count_held(context: Context) -> Held:
     cores while they are busy, and all while they wait for the driver.
     """
     spec = context.loaded.spec
-    topics = [*context.loaded.transform.topics, spec.dead_letter_topic, spec.receipts_topic]
-    ranges = reduce(lambda one, other: one | other, (output_ranges(context, topic) for topic in topics))
-    own = output_ranges(context, spec.receipts_topic)
-    offsets = sum(bounds.end - bounds.start for bounds in ranges.values())
+    topics = list(dict.fromkeys([*context.loaded.transform.topics, spec.dead_letter_topic, spec.receipts_topic]))
+    ranges = {topic: output_ranges(context, topic) for topic in topics}
     context.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "ledger")
-    everything, committed_receipts = _counts(
-        read_topic(
-            context.spark, context.kafka, ranges, "read_uncommitted", splits=offsets // _TASK + 1, headers=False
-        ),
-        read_topic(context.spark, context.kafka, own, headers=False),
+    read = partial(read_topic, context.spark, context.kafka, headers=False)
+    every = [read(of, "read_uncommitted", splits=_splits(of)) for of in ranges.values()]
+    *everything, committed_receipts = _counts([*every, read(ranges[spec.receipts_topic])])
+    return Held(
+        reduce(lambda one, other: one | other, ranges.values()),
+        {(topic, n): records for topic, of in zip(topics, everything, strict=True) for n, records in of.items()},
+        {(spec.receipts_topic, n): records for n, records in committed_receipts.items()},
     )
-    return Held(ranges, everything, committed_receipts)
+
+
+def _splits(ranges: Mapping[Partition, Range]) -> int:
+    return sum(bounds.end - bounds.start for bounds in ranges.values()) // _TASK + 1
 
 
 def ledger(
@@ -160,15 +163,13 @@ def foreign_notes(counted: Tallies) -> list[str]:
     ]
 
 
-def _counts(one: DataFrame, other: DataFrame) -> list[dict[Partition, int]]:
-    """Records per partition of two tables, in one job."""
-    both = reduce(
-        lambda a, b: a.unionByName(b),
-        (table.select("topic", "partition", F.lit(n).alias("which")) for n, table in enumerate((one, other))),
-    )
-    counts: list[dict[Partition, int]] = [{}, {}]
-    for row in both.groupBy("which", "topic", "partition").count().collect():
-        counts[row["which"]][row["topic"], row["partition"]] = row["count"]
+def _counts(tables: Sequence[DataFrame]) -> list[dict[int, int]]:
+    """Records per partition of each table, in one job; by numbers alone, because a topic's name would be hashed for every record."""
+    numbered = [table.select(F.lit(n).alias("table"), "partition") for n, table in enumerate(tables)]
+    every = reduce(lambda one, other: one.unionByName(other), numbered)
+    counts: list[dict[int, int]] = [{} for _ in tables]
+    for row in every.groupBy("table", "partition").count().collect():
+        counts[row["table"]][row["partition"]] = row["count"]
     return counts
 
 

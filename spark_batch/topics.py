@@ -46,7 +46,9 @@ def read_topic(
     """
     wanted = {partition: bounds for partition, bounds in sorted(ranges.items()) if bounds.end > bounds.start}
     if not wanted:
-        empty = spark.createDataFrame([], SCHEMA)
+        empty = spark.createDataFrame([], SCHEMA).limit(
+            0
+        )  # by which Spark knows that it is empty: no task looks for its records
         return empty if headers else empty.drop("headers")
     assigned: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
