@@ -40,6 +40,7 @@ ESC_IDENT : /`[a-zA-Z0-9_.\-\/ ]+`/
 
 // In strings: no `\\` in front of a quote, where lark takes one away, and then a pattern needs exponential time.
 // Its strings end at a quote that follows two backslashes wrongly in a raw string, and its `1.` swallows the dot of `1.f()`.
+// A `1.` that is nothing else is let through to `literals.double_literal`, which refuses it with a better message.
 %override FLOAT_LIT : /-?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|-?[0-9]+[eE][+-]?[0-9]+|-?[0-9]+\.(?!\s*[.?_`a-zA-Z])/
 %override STRING_LIT : /[rR]("[^"\r\n]*"|'[^'\r\n]*')|"(\\.|[^\\\r\n"])*"|'(\\.|[^\\\r\n'])*'/
 %override MLSTRING_LIT.2 : /[rR]("{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3})|"{3}(\\[\s\S]|[^\\])*?"{3}|'{3}(\\[\s\S]|[^\\])*?'{3}/

@@ -85,14 +85,18 @@ def _division(writer: FastWriter, sign: str, left: Code, right: Code) -> Inlined
     if right.type == "int" and right.value > 0 and left.type in ("int", "dyn"):
         python = "//" if sign == "/" else "%"
         kept, text = writer.kept(left)
-        test = f"type({text}) is int and {kept} >= 0"
+        # The bound: 2^64 - 1, which a record may have, is no int, and its half would be one.
+        test = f"type({text}) is int and 0 <= {kept} <= {INT_MAX}"
         return f"({kept} {python} {right.text} if {test} else {exact}({kept}, {right.text}))", "int"
     return None
 
 
 def _small(code: Code) -> bool:
-    """A literal number that is a double and an int alike: whatever it is compared with may be rounded to a double or not."""
-    return code.atom and code.type in _NUMERIC and isinstance(code.value, int | float) and abs(code.value) <= 2**53
+    """A literal number below 2^53: whatever it is compared with may be rounded to a double, as `eq` does, or not, as Python does.
+
+    Not 2^53 itself: 2^53 + 1 is rounded to it.
+    """
+    return code.atom and code.type in _NUMERIC and isinstance(code.value, int | float) and abs(code.value) < 2**53
 
 
 def _as_in_python(left: Code, right: Code) -> bool:

@@ -46,6 +46,8 @@ def uint_literal(text: str, offset: int) -> Uint:
 
 
 def double_literal(text: str, offset: int) -> float:
+    if text.endswith("."):
+        raise CelSyntaxError(f"{_short(text)} has no digits behind the point, expected {_short(text)}0", offset)
     value = float(text)
     if math.isinf(value):
         raise CelSyntaxError(f"{_short(text)} does not fit a double", offset)

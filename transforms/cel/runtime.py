@@ -182,8 +182,9 @@ def negate(value: Any) -> Any:
 def eq(left: Any, right: Any) -> bool:
     """Numbers by value across their types, everything else only within a type; a bool is not a number.
 
-    An int beside a double is made a double, as in cel-go and cel-cpp, and the conformance cases want it: then 2^63 - 1 equals the
-    double 2^63, whereas Python would compare them exactly.
+    An int beside a double is rounded to a double, here and where they are ordered: 2^63 - 1 equals the double 2^63. langdef.md
+    ("Numbers") speaks of one number line, on which they differ, but four of cel-spec's cases want them equal, for example
+    comparisons/lte_literal/lte_dyn_big_double_int, and cel-go rounds, too. So from 2^53 on equality is not transitive.
     """
     kind, other = type(left), type(right)
     if kind is not other:

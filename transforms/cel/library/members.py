@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HASHED = frozenset({str, bytes, bool, type(None)}) | TIMES
+_ROUNDED = "rounded"
+"""The tag of the doubles that ints from `_ROUNDED_FROM` on equal."""
+_ROUNDED_FROM = 2**53
 
 
 class Members:
@@ -21,7 +24,7 @@ class Members:
     __slots__ = ("_compared", "_hashed")
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        self._hashed: set[tuple[type, Any]] = set()
+        self._hashed: set[tuple[type | str, Any]] = set()
         self._compared: list[Any] = []
         for value in values:
             self.add(value)
@@ -35,19 +38,28 @@ class Members:
             self._compared.append(value)
         else:
             self._hashed.add((tag, value))
+            if tag is int:
+                self._hashed.add((_ROUNDED, float(value)))
         return True
 
     def __contains__(self, value: Any) -> bool:
         tag = _tag(value)
         if tag is None:
             return any(eq(value, other) for other in self._compared)
+        if tag is int and (float, float(value)) in self._hashed:
+            return True
+        if tag is float and (_ROUNDED, value) in self._hashed:
+            return True
         # NaN is in nothing; Python would find the same object.
         return (tag, value) in self._hashed and value == value  # noqa: PLR0124
 
 
 def _tag(value: Any) -> type | None:
-    """One for all numbers, because 1, 1u and 1.0 are equal; bools have their own, because in Python True is 1."""
+    """One for all numbers, because 1, 1u and 1.0 are equal; bools have their own, because in Python True is 1.
+
+    Ints from 2^53 on have their own, too: they equal each other exactly, and doubles after rounding.
+    """
     kind = type(value)
-    if kind in NUMBERS:
-        return float
-    return kind if kind in _HASHED else None
+    if kind is not float and kind in NUMBERS:
+        return float if -_ROUNDED_FROM < value < _ROUNDED_FROM else int
+    return kind if kind is float or kind in _HASHED else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transforms.cel.literals import INT_MIN, UINT_MAX
-from transforms.cel.runtime import NUMBERS, no_overload
+from transforms.cel.runtime import NUMBERS, gt, lt, no_overload
 from transforms.cel.values import Uint
 from transforms.errors import CelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _EXACT = 2.0**52
 """From here on doubles have no fraction."""
@@ -17,13 +20,22 @@ _EXACT = 2.0**52
 def math_greatest(*values: Any) -> Any:
     """Of the arguments, or of the items of one list, the first of those that equal the greatest; with its type."""
     numbers = _numbers("math.greatest", values)
-    return max(numbers)
+    return _first(gt, numbers) if float in map(type, numbers) else max(numbers)
 
 
 def math_least(*values: Any) -> Any:
     """Of the arguments, or of the items of one list, the first of those that equal the least; with its type."""
     numbers = _numbers("math.least", values)
-    return min(numbers)
+    return _first(lt, numbers) if float in map(type, numbers) else min(numbers)
+
+
+def _first(beats: Callable[[Any, Any], bool], numbers: Any) -> Any:
+    """The first that none beats. Python's max() and min() do not round an int beside a double, see `runtime.eq`."""
+    found = numbers[0]
+    for number in numbers[1:]:
+        if beats(number, found):
+            found = number
+    return found
 
 
 def _numbers(function: str, values: tuple[Any, ...]) -> Any:

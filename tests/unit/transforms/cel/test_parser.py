@@ -33,6 +33,8 @@ REFUSED = [
     ("18446744073709551616u", 0, "18446744073709551616u does not fit a uint, expected 0u to 18446744073709551615u"),
     ("-1u", 0, "-1u does not fit a uint, expected 0u to 18446744073709551615u"),
     ("1e999", 0, "1e999 does not fit a double"),
+    ("1. == 1.0", 0, "1. has no digits behind the point, expected 1.0"),
+    ("[a, -2.]", 4, "-2. has no digits behind the point, expected -2.0"),
     (
         "1" * 5_000,
         0,

@@ -29,14 +29,15 @@ ROUNDINGS = (numbers.math_ceil, numbers.math_floor, numbers.math_trunc, numbers.
         ((Uint(3), 2, 2.5), Uint(3), 2),
         ((2, 2.0, Uint(2)), 2, 2),
         ((2.0, 2), 2.0, 2.0),
-        ((INT_MAX, float(2**63)), float(2**63), INT_MAX),
+        ((INT_MAX, 1.0, float(2**63)), INT_MAX, 1.0),
+        ((INT_MAX, INT_MAX - 1), INT_MAX, INT_MAX - 1),
         ((INT_MIN, Uint(UINT_MAX)), Uint(UINT_MAX), INT_MIN),
         ((math.inf, 1, -math.inf), math.inf, -math.inf),
-        ((2**53 + 1, 2.0**53), 2**53 + 1, 2.0**53),
+        ((2**53 + 1, 2.0**53), 2**53 + 1, 2**53 + 1),
     ],
 )
 def test_greatest_and_least(values: tuple[Any, ...], greatest: Any, least: Any) -> None:
-    """Compared exactly across types; of equals it is the first. A list stands for its items."""
+    """Compared as by `<`, which rounds an int beside a double; of equals it is the first. A list stands for its items."""
     gives(greatest, numbers.math_greatest(*values))
     gives(least, numbers.math_least(*values))
     gives(greatest, numbers.math_greatest(list(values)))

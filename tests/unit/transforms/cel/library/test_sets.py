@@ -32,6 +32,10 @@ if TYPE_CHECKING:
         ([[1, {"a": 2}]], [[1.0, {"a": Uint(2)}]], True, True, True),
         ([Timestamp(1)], [Duration(1)], False, False, False),
         ([math.nan], [math.nan], False, False, False),
+        ([2**53 + 1], [2.0**53], True, True, True),
+        ([2**53 + 1, Uint(2**53 + 1)], [2**53 + 1], True, True, True),
+        ([2**53 + 1], [2**53], False, False, False),
+        ([Uint(2**63), 2**53], [2.0**53, 2.0**63], True, True, True),
     ],
 )
 def test_sets(left: list[Any], right: list[Any], contains: bool, equivalent: bool, intersects: bool) -> None:  # noqa: FBT001
