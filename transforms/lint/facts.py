@@ -15,6 +15,9 @@ from transforms.cel.nodes import And, Call, Conditional, ListOf, Literal, Node, 
 Shape: TypeAlias = tuple[Any, ...]
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_ROUNDED_FROM = 2**53
+"""From here on an int is rounded to a double when it is compared with one (`runtime.eq`), and two ints may equal one double: then
+nothing follows from a comparison, and none is made use of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +194,9 @@ class Facts:
 
 
 def shape(value: Any) -> Shape:
-    """A node without its places in the text: equal where two expressions are the same."""
+    """A node without its places in the text: equal where two expressions are the same. `a / 2` and `a / 2.0` are not."""
     if isinstance(value, Literal):
-        return ("Literal", *_key(value))
+        return ("Literal", type(value.value).__name__, repr(value.value))
     if isinstance(value, Node):
         parts = (shape(getattr(value, f.name)) for f in fields(value) if f.name not in ("offset", "bare"))
         return (type(value).__name__, *parts)
@@ -217,23 +220,31 @@ def _key(literal: Literal) -> tuple[str, Any]:
     return ("number", value) if isinstance(value, int | float) else (type(value).__name__, value)
 
 
+def _telling(node: Node) -> bool:
+    """Whether it is a literal that something follows from."""
+    if not isinstance(node, Literal):
+        return False
+    value = node.value
+    return isinstance(value, bool) or not isinstance(value, int | float) or -_ROUNDED_FROM < value < _ROUNDED_FROM
+
+
 def _keys(items: tuple[Node, ...]) -> frozenset[Any] | None:
-    keys = [_key(item) for item in items if isinstance(item, Literal)]
+    keys = [_key(item) for item in items if isinstance(item, Literal) and _telling(item)]
     return frozenset(keys) if len(keys) == len(items) else None
 
 
 def _sides(args: tuple[Node, ...]) -> tuple[Node | None, Literal | None]:
     """(what is compared, the literal that it is compared with)."""
-    left, right = args
-    if isinstance(right, Literal):
-        return (None, None) if isinstance(left, Literal) else (left, right)
-    return (right, left) if isinstance(left, Literal) else (None, None)
+    for value, literal in (args, args[::-1]):
+        if isinstance(literal, Literal) and _telling(literal) and not isinstance(value, Literal):
+            return value, literal
+    return None, None
 
 
 def _comparison(node: Call) -> tuple[Node | None, str, float]:
     value, literal = _sides(node.args)
     number = None if literal is None else literal.value
-    if value is None or isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+    if value is None or isinstance(number, bool) or not isinstance(number, int | float):
         return None, node.function, 0
     return value, node.function if node.args[1] is literal else _FLIPPED[node.function], number
 

@@ -13,7 +13,7 @@ from transforms.lint.facts import Facts
 from transforms.lint.fields import Fields, chain, fields_read
 from transforms.lint.schemas import learn
 from transforms.lint.state import State
-from transforms.lint.types import check, stored
+from transforms.lint.types import check, held, stored
 from transforms.steps import step_name
 from transforms.steps.paths import parts
 
@@ -214,9 +214,9 @@ class _Walker:
             if len(names) == 1:
                 self._state.unread[names[0]] = (*self._path, "set", key)
         for key in self._value:
-            node, names = self._nodes["set", key], parts(key)
-            if isinstance(node, Literal) and len(names) == 1:
-                self._state.facts.assume(Call(0, "==", (Select(0, This(0), names[0]), node)), truth=True)
+            value, names = held(self._nodes["set", key]), parts(key)
+            if value is not None and len(names) == 1:
+                self._state.facts.assume(Call(0, "==", (Select(0, This(0), names[0]), value)), truth=True)
 
     def _run_rename(self) -> None:
         taken = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from transforms.cel.containers import storable
 from transforms.cel.macros import RESULTS
 from transforms.cel.nodes import (
     METADATA,
@@ -31,6 +32,7 @@ from transforms.cel.nodes import (
 )
 from transforms.cel.nodes import children as cel_children
 from transforms.cel.runtime import type_name
+from transforms.errors import CelError
 from transforms.lint import overloads
 from transforms.lint.fields import chain
 from transforms.lint.overloads import DYN, NUMBER
@@ -47,6 +49,16 @@ _STORED = {"timestamp": "string", "duration": "string", "bytes": "string", "uint
 def stored(kind: str) -> str:
     """The type of a field that is given a value of this type: what JSON has no form for is text (`containers.storable`)."""
     return _STORED.get(kind, kind)
+
+
+def held(node: Node) -> Literal | None:
+    """What a field holds that is given a literal: its JSON form, text for a time. None where there is none, or it is no literal."""
+    if not isinstance(node, Literal):
+        return None
+    try:
+        return Literal(node.offset, storable(node.value))
+    except CelError:
+        return None
 
 
 @dataclass(slots=True)

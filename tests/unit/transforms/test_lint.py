@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,6 +228,31 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "6:13: error: the condition is never true for the records that get here: nothing gets past this step [never-matches]"
         ],
     ),
+    "a field that holds the JSON form of what it is set to": (
+        STEPS
+        + "  - set: {t: 'timestamp(\"2024-01-01T00:00:00Z\")', d: 'duration(\"1h\")', b: 'b\"xyz\"', u: 5u}\n"
+        + "  - filter: t == '2024-01-01T00:00:00Z' && d == '3600s' && b == 'eHl6' && u == 5.0\n"
+        + "  - route: [{when: \"d == '1h'\", to: x}, {when: c, to: y}]\n",
+        [
+            "6:13: warning: the condition is always true for the records that get here: the step does nothing [constant]",
+            "7:21: error: the condition is never true for the records that get here [unreachable]",
+        ],
+    ),
+    "numbers beyond 2^53, of which two may equal a third": (
+        STEPS
+        + "  - set: {a: 9223372036854775807}\n  - filter: a == 9223372036854775807.0 && a >= 9223372036854775808.0\n"
+        + "  - filter: e == 9007199254740993\n  - filter: e == 9007199254740992.0 && e in [9007199254740992.0]\n"
+        + "  - filter: '!(f == 9007199254740992)'\n  - filter: f == 9007199254740992.0\n",
+        [],
+    ),
+    "numbers below 2^53": (
+        STEPS + "  - filter: e == 9007199254740991\n  - filter: e > 9007199254740990.0 && e == 9007199254740991.0\n",
+        ["6:13: warning: the condition is always true for the records that get here: the step does nothing [constant]"],
+    ),
+    "an int and a double divide differently": (
+        STEPS + "  - filter: '!(a / 2 == 2)'\n  - filter: a / 2.0 == 2.0 || a / 2.0 == 2\n",
+        [],
+    ),
     "ranges": (
         STEPS + "  - filter: a > 10\n  - filter: a < 5.0\n",
         [
@@ -346,60 +372,94 @@ def test_the_pipelines_of_this_repository() -> None:
 # What lint says is true: random pipelines, and all records of a small world.
 
 _VALUES: list[Any] = [None, True, False, 0, 1, 2, 1.0, 2.5, "x", "y", [1]]
-_WORLD = [
-    {name: value for name, value in (("a", a), ("b", b)) if value != "missing"}
-    for a, b in product([*_VALUES, "missing"], [*_VALUES[:7], "missing"])
-]
-_LITERALS = ["1", "2", "1.0", "0", '"x"', '"y"', "true", "null"]
+_EDGE = 2**53
 
 
-def _condition(rng: random.Random, depth: int = 0) -> str:
+@dataclass(frozen=True)
+class World:
+    """All records that there are, and the literals of conditions on them."""
+
+    records: list[dict[str, Any]]
+    numbers: list[str]
+    others: list[str]
+
+    @property
+    def literals(self) -> list[str]:
+        return [*self.numbers, *self.others]
+
+
+_SMALL_WORLD = World(
+    [
+        {name: value for name, value in (("a", a), ("b", b)) if value != "missing"}
+        for a, b in product([*_VALUES, "missing"], [*_VALUES[:7], "missing"])
+    ],
+    ["1", "2", "1.0", "0"],
+    ['"x"', '"y"', "true", "null"],
+)
+_EDGE_WORLD = World(
+    [
+        {"a": a, "b": b}
+        for a, b in product(
+            [kind(_EDGE + d) for d in (-1, 0, 1, 2) for kind in (int, float)],
+            [5, _EDGE + 1, 2**63 - 1, 2.0**63, "3600s"],
+        )
+    ],
+    [
+        *(str(_EDGE + d) for d in (-1, 0, 1)),
+        *(f"{_EDGE + d}.0" for d in (-1, 0)),
+        *("9223372036854775807", "9223372036854775808.0", "5u", "5"),
+    ],
+    ['duration("1h")', '"3600s"', 'b"x"'],
+)
+
+
+def _condition(rng: random.Random, world: World, depth: int = 0) -> str:
     if depth < 2 and rng.random() < 0.45:
-        left, right = _condition(rng, depth + 1), _condition(rng, depth + 1)
+        left, right = _condition(rng, world, depth + 1), _condition(rng, world, depth + 1)
         return f"!({left})" if rng.random() < 0.2 else f"({left} {rng.choice(['&&', '||'])} {right})"
     name = rng.choice("ab")
     match rng.randrange(4):
         case 0:
-            return f"{name} {rng.choice(['==', '!='])} {rng.choice(_LITERALS)}"
+            return f"{name} {rng.choice(['==', '!='])} {rng.choice(world.literals)}"
         case 1:
-            return f"{name} {rng.choice(['<', '<=', '>', '>='])} {rng.choice(_LITERALS[:4])}"
+            return f"{name} {rng.choice(['<', '<=', '>', '>='])} {rng.choice(world.numbers)}"
         case 2:
-            return f"{name} in [{', '.join(rng.sample(_LITERALS, rng.randrange(1, 4)))}]"
-    return f"{rng.choice(_LITERALS[:4])} {rng.choice(['<', '==', '>='])} {name}"
+            return f"{name} in [{', '.join(rng.sample(world.literals, rng.randrange(1, 4)))}]"
+    return f"{rng.choice(world.numbers)} {rng.choice(['<', '==', '>='])} {name}"
 
 
-def _step(rng: random.Random) -> dict[str, Any]:
+def _step(rng: random.Random, world: World) -> dict[str, Any]:
     kinds: list[dict[str, Any]] = [
-        {"filter": _condition(rng)},
-        {"filter": _condition(rng)},
-        {"assert": {"that": _condition(rng)}},
-        {"tombstone": _condition(rng)},
-        {"set": {rng.choice("ab"): rng.choice([*_LITERALS, "a", "b"])}},
+        {"filter": _condition(rng, world)},
+        {"filter": _condition(rng, world)},
+        {"assert": {"that": _condition(rng, world)}},
+        {"tombstone": _condition(rng, world)},
+        {"set": {rng.choice("ab"): rng.choice([*world.literals, "a", "b"])}},
         {"rename": {rng.choice("ab"): rng.choice("abc")}},
         {"keep": rng.sample("abc", 2)},
         {"drop": [rng.choice("abc")]},
         {"cast": {rng.choice("ab"): rng.choice(["int", "string", "bool", "double"])}},
-        {"default": {rng.choice("ab"): rng.choice(_LITERALS)}},
+        {"default": {rng.choice("ab"): rng.choice(world.literals)}},
     ]
     return rng.choice(kinds)
 
 
-def _outcome(spec: Pipeline, count: int) -> tuple[int, int, dict[str, int]]:
-    """(values, failures, values per topic) of the small world behind the first steps."""
+def _outcome(spec: Pipeline, count: int, world: World) -> tuple[int, int, dict[str, int]]:
+    """(values, failures, values per topic) of the world behind the first steps."""
     update: dict[str, Any] = {"steps": spec.steps[:count]}
     result = compile_pipeline(spec.model_copy(update=update)).run(
-        iter([Record(encoded(r, text_as_is=False)) for r in _WORLD])
+        iter([Record(encoded(r, text_as_is=False)) for r in world.records])
     )
     alive = [output for output in result.outputs if output[1] is not None]
     return len(alive), len(result.failures), {t: sum(o[0] == t for o in alive) for t in "xyz"}
 
 
-def _refuted(spec: Pipeline, findings: list[Finding]) -> list[str]:
-    """The findings about conditions that a record of the small world refutes. The first step stands in line 5."""
+def _refuted(spec: Pipeline, findings: list[Finding], world: World) -> list[str]:
+    """The findings about conditions that a record of the world refutes. The first step stands in line 5."""
     wrong = []
     for finding in findings:
         index = min(finding.line - 5, len(spec.steps) - 1)
-        before, after = _outcome(spec, index), _outcome(spec, index + 1)
+        before, after = _outcome(spec, index, world), _outcome(spec, index + 1, world)
         true = True
         if finding.rule == "never-matches":
             true = after[0] == 0
@@ -416,16 +476,21 @@ def _one_line(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=10**6).strip()
 
 
-def test_what_is_said_about_conditions_is_true(tmp_path: Path) -> None:
-    """No record of a small world passes what never matches, or is stopped by what always does."""
+@pytest.mark.parametrize(
+    ("world", "count", "at_least"), [(_SMALL_WORLD, 200, 10), (_EDGE_WORLD, 100, 1)], ids=["small", "edge"]
+)
+def test_what_is_said_about_conditions_is_true(tmp_path: Path, world: World, count: int, at_least: int) -> None:
+    """No record of a small world passes what never matches, or is stopped by what always does; nor of one around 2^53, where ints
+    are rounded when they are compared with doubles.
+    """
     rng = random.Random(5)
     file = tmp_path / "p.yaml"
     said = Counter[str]()
-    for _ in range(200):
-        lines = [f"  - {_one_line(_step(rng))}" for _ in range(rng.randrange(1, 4))]
-        routes = [f"     - {_one_line({'when': _condition(rng), 'to': topic})}" for topic in "xyz"]
+    for _ in range(count):
+        lines = [f"  - {_one_line(_step(rng, world))}" for _ in range(rng.randrange(1, 4))]
+        routes = [f"     - {_one_line({'when': _condition(rng, world), 'to': topic})}" for topic in "xyz"]
         file.write_text(STEPS + "\n".join([*lines, "  - route:", *routes]))
         findings = lint_files([file], {})
         said.update(finding.rule for finding in findings)
-        assert _refuted(load_pipeline(file, {}).spec, findings) == [], file.read_text()
-    assert min(said["never-matches"], said["constant"], said["unreachable"]) > 10
+        assert _refuted(load_pipeline(file, {}).spec, findings, world) == [], file.read_text()
+    assert min(said["never-matches"], said["constant"], said["unreachable"]) >= at_least
