@@ -34,8 +34,9 @@ def main(
     audit: Annotated[bool, typer.Option(help="Let the audit judge, too.")] = True,
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("faults-report"),
 ) -> None:
-    """Faults on three real brokers until there were enough of them; exit code 1 if a judge found anything."""
+    """Faults on three real brokers until there were enough of them; exit code 1 if a judge found anything, or if there were too few."""
     began, results = time.monotonic(), list[Result]()
+    wanted = faults if only is None else None
     auditor = auditor_here() if audit else None
     with Arena(PROPERTIES) as arena:
         os.environ["RECKON_BOOTSTRAP_SERVERS"] = arena.bootstrap  # for the audit, which reads the pipeline files here
@@ -46,13 +47,14 @@ def main(
             if result.ok:
                 shutil.rmtree(folder)
             results.append(result)
-            page = report.write(results, out, seed=seed, wanted=faults, plans=plans)
+            page = report.write(results, out, seed=seed, wanted=wanted, plans=plans)
             typer.echo(_line(result))
-            done = sum(len(result.faults) for result in results)
-            if done >= faults or time.monotonic() - began > 60 * minutes:
+            if not report.too_few(results, faults) or time.monotonic() - began > 60 * minutes:
                 break
     typer.echo(f"{summary(results)}\n" + "\n".join(report.liveness(results)) + f"\n{page}")
-    if not all(result.ok for result in results):
+    if few := report.too_few(results, wanted):
+        typer.echo(f"{few}: after {minutes:g} minutes no further round was begun")
+    if few or not all(result.ok for result in results):
         raise typer.Exit(1)
 
 

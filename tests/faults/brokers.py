@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewPartitions
 from devkit.admin import admin_client
 from tests.faults.arena import SESSION_S, Arena
 from tests.faults.model import Fault, NotProvenError
+from tests.faults.requests import round_trip_s
 from tests.support.processes import state_of
 
 if TYPE_CHECKING:
@@ -131,20 +132,30 @@ def rolling_restart(arena: Arena, timeout_s: float = 60.0) -> Fault:
     return Fault("rolling restart", "all nodes", "1,2,3", at, f"{'; '.join(proofs)}; all in sync between", time.time())
 
 
-def slow_network(arena: Arena, seconds: float, *, latency_s: float = 0.0, bytes_per_s: float | None = None) -> Fault:
-    """All proxies are slow for so long. Proof: bytes passed them meanwhile."""
-    at, before = time.time(), _passed(arena)
-    for proxy in arena.proxies:
-        proxy.slow(latency_s=latency_s, bytes_per_s=bytes_per_s)
+def slow_network(arena: Arena, seconds: float, *, latency_s: float) -> Fault:
+    """All proxies are slow for so long. Proof: a request and its answer took twice the latency by each of them; others' bytes were late.
+
+    The request is one of our own, to the broker behind the proxy; it took less than the latency before.
+    """
+    at, before = time.time(), [round_trip_s(address) for address in arena.proxied.split(",")]
+    _must(max(before) < latency_s, f"a round trip took {max(before):.3f} s already")
     try:
-        time.sleep(seconds)
-        passed = _passed(arena) - before
+        for proxy in arena.proxies:
+            proxy.slow(latency_s=latency_s)
+        began = time.monotonic()
+        slowed = [round_trip_s(address) for address in arena.proxied.split(",")]
+        late = _late(arena)
+        time.sleep(max(0.0, seconds - (time.monotonic() - began)))
+        late = _late(arena) - late
     finally:
         for proxy in arena.proxies:
             proxy.heal()
-    _must(passed > 0, "nothing passed the slow network")
-    limit = "" if bytes_per_s is None else f", at most {bytes_per_s:g} B/s a connection"
-    proof = f"{passed} bytes passed in {seconds:g} s with {latency_s:g} s latency{limit}"
+    _must(min(slowed) >= 2 * latency_s, f"round trips took {slowed}, not {2 * latency_s:g} s")
+    _must(late > 0, "nobody's bytes were late")
+    proof = (
+        f"a request and its answer took {min(slowed):.3f} s and more, {max(before):.3f} s and less before; "
+        f"{late} bytes of others held for {latency_s:g} s or longer"
+    )
     return Fault("slow network", "every connection", "1,2,3", at, proof, time.time())
 
 
@@ -251,8 +262,8 @@ def _must(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - as an asse
         raise NotProvenError(otherwise)
 
 
-def _passed(arena: Arena) -> int:
-    return sum(proxy.bytes_passed for proxy in arena.proxies)
+def _late(arena: Arena) -> int:
+    return sum(proxy.late_bytes for proxy in arena.proxies)
 
 
 def _names(numbers: Sequence[int]) -> str:

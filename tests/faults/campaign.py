@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.faults import judges
-from tests.faults.console import ConsoleReader
+from tests.faults import judges, recovery
+from tests.faults.console import ConsoleError, ConsoleReader
 from tests.faults.model import NotProvenError
-from tests.faults.outside import OUTSIDE
-from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
+from tests.faults.outside import OUTSIDE, STORM
+from tests.faults.supervisor import MOST, Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
 from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
 from tests.support.pipelines import await_true, last_offsets
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from devkit.verify import StoredRecord
     from spark_batch.model import Depth, Judgement
     from tests.faults.arena import Arena
     from tests.faults.model import Fault, Opinion
     from tests.faults.workloads import Line
 
-SETTLE_S = 90.0
+SETTLE_S = recovery.NEVER_S
 PLAN_S = 12.0
 """What a plan may take on average before a round counts as hung."""
 
@@ -93,7 +95,8 @@ OUTSIDE_EACH = 4
 def rounds_of(seed: int, plans: int) -> Iterator[Round]:
     """Rounds without end, in an order that meets everything early. ``plans``: faults of workers in each.
 
-    By turns: workers alone; workers, brokers and the network together; brokers and the network alone.
+    By turns: workers alone; workers, brokers and the network together; brokers and the network alone. Where the number of workers shall
+    go from one to six and to two, the source has a partition for each of them, and one worker begins.
     """
     dice, number, told = Random(seed), 0, 0
     outside = sorted(OUTSIDE)
@@ -106,58 +109,93 @@ def rounds_of(seed: int, plans: int) -> Iterator[Round]:
             told += some
             protocol = "consumer" if number % 4 == 3 else "classic"
             own = worker_plans(dice, 0 if turn == 2 else plans, MENUS[number // 3 % 3])
-            yield Round(number, workload, protocol, dice.randrange(10**6), own, names)
+            stormy = replace(workload, partitions=max(MOST, workload.partitions), instances=1)
+            yield Round(number, stormy if STORM in names else workload, protocol, dice.randrange(10**6), own, names)
             number += 1
 
 
 def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, Depth], Judgement] | None) -> Result:
     """One round, from empty topics to the verdicts. Without an auditor the audit has no say."""
     result = Result(planned, time.time())
-    dice = Random(planned.seed)
     lines = lines_of(planned.workload, arena.bootstrap, folder, proxied=arena.proxied)
     env = {**settings_of(planned.protocol), **({"FAULT_MUTANT": planned.mutant} if planned.mutant else {})}
+    console_records: list[StoredRecord] = []
     with contextlib.ExitStack() as stack:
+        for line in lines:
+            stack.enter_context(line)  # whatever workers there are, they end before the judges begin
         watch = stack.enter_context(Watch(lines, arena.bootstrap))
         topics = [topic for line in lines for topic in (line.sink, line.dead_letters)]
         reader = stack.enter_context(ConsoleReader(arena.bootstrap, topics, folder))
         feed = stack.enter_context(Feed(lines[0], transactions=not planned.outside))
         crew = stack.enter_context(Crew(lines, planned.plans, watch.committed, env=env, seed=planned.seed))
+        load_ended = math.inf
         try:
             assert watch.all_move_on_s(lines[-1], result.began, SETTLE_S), "nothing was ever committed"
-            for name in planned.outside:
-                try:
-                    outside = OUTSIDE[name](arena, crew, lines[0], dice)
-                except NotProvenError as error:
-                    result.unproven.append(f"{planned.number}, {name}: {error}")
-                    outside = []
-                for fault in outside:
-                    fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
-                result.faults += outside
-                arena.heal()
+            _disturb(result, arena, crew, lines, watch)
             crew.await_done(30 + PLAN_S * len(planned.plans))
+            load_ended = time.time()
             feed.stop()
             for line in lines:
                 _await_drained(line)
             crew.leave()
             _await_read(lines, reader, watch)
         except Exception as error:  # noqa: BLE001 - a round that goes wrong is a result
+            load_ended = min(load_ended, time.time())
+            result.problems.append(repr(error))
+        try:
+            console_records = reader.records()
+        except ConsoleError as error:
             result.problems.append(repr(error))
         result.sent = feed.sent
-        console_records = reader.records()
-    result.problems += crew.problems
+    result.problems += crew.problems + watch.problems
     result.surprises = crew.surprises
     result.stuck_s, result.stuck_where, result.outputs_at = watch.stuck_s, watch.stuck_where, watch.outputs
     for fault in crew.faults:
-        fault.recovery_s = watch.recovery_s(fault)
+        recovery.measure(fault, watch.commits, [*crew.faults, *result.faults], load_ended)
     result.faults += crew.faults
+    result.unproven += [f"{planned.number}, {line}" for line in crew.unproven]
+    result.problems += recovery.stuck(result.faults)
+    try:
+        _judge(result, lines, watch, console_records, auditor)
+    except Exception as error:  # noqa: BLE001 - as above
+        result.problems.append(f"a judge could not judge: {error!r}")
+    result.took_s = time.time() - result.began
+    return result
+
+
+def _disturb(result: Result, arena: Arena, crew: Crew, lines: Sequence[Line], watch: Watch) -> None:
+    """What comes from outside, one fault after the other; after each all is made whole again."""
+    dice = Random(result.round.seed)
+    for name in result.round.outside:
+        outside: list[Fault] = []
+        try:
+            outside = OUTSIDE[name](arena, crew, lines[0], dice)
+        except NotProvenError as error:
+            result.unproven.append(f"{result.round.number}, {name}: {error}")
+        else:
+            if not outside:
+                result.unproven.append(f"{result.round.number}, {name}: nothing took place")
+        for fault in outside:
+            fault.recovery_s = watch.all_move_on_s(lines[-1], fault.at, SETTLE_S)
+            if fault.recovery_s is None:
+                recovery.never(fault, SETTLE_S)
+        result.faults += outside
+        arena.heal()
+
+
+def _judge(
+    result: Result,
+    lines: Sequence[Line],
+    watch: Watch,
+    console_records: Sequence[StoredRecord],
+    auditor: Callable[[Path, Depth], Judgement] | None,
+) -> None:
     for line in lines:
         verified = judges.verifier(line, watch)
         result.aborted += len(line.outputs(committed=False)) - verified.records
         result.opinions += [verified, judges.console(line, console_records)]
         if auditor is not None:
             result.opinions.append(judges.audit(line, auditor))
-    result.took_s = time.time() - result.began
-    return result
 
 
 def _await_drained(line: Line) -> None:
@@ -177,6 +215,13 @@ def _await_read(lines: Sequence[Line], reader: ConsoleReader, watch: Watch) -> N
         await_true(functools.partial(watch.has_seen, ends), "the watch has seen all")
 
 
+def judges_of(results: Sequence[Result]) -> str:
+    """Who has judged every pipeline of every round, in words."""
+    common = set.intersection(*({opinion.judge for opinion in result.opinions} for result in results))
+    names = [name for name in ("verifier", "console consumer", "audit") if name in common]
+    return " and ".join(", ".join(names).rsplit(", ", 1)) or "nobody"
+
+
 def summary(results: Sequence[Result]) -> str:
     """One line: faults by kind, records, verdicts."""
     kinds = Counter(fault.kind for result in results for fault in result.faults)
@@ -185,5 +230,5 @@ def summary(results: Sequence[Result]) -> str:
     return (
         f"{total} faults ({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}) in {len(results)} rounds, "
         f"{sum(result.sent for result in results):,} source records; "
-        + (f"NOT exactly once: {bad}" if bad else "nothing lost, nothing doubled, order kept, by every judge")
+        + (f"NOT exactly once: {bad}" if bad else f"nothing lost, nothing doubled, order kept, by {judges_of(results)}")
     )

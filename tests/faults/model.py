@@ -21,7 +21,11 @@ class Fault:
     healed_at: float | None = None
     """When the cause was gone again: the worker restarted, the node in sync."""
     recovery_s: float | None = None
-    """From the fault (of a worker: from its restart) until a later commit could be read read_committed; None: not measured."""
+    """From the fault (of a worker: from its restart) until a later commit could be read read_committed; None: nobody saw that."""
+    waited_s: float | None = None
+    """Without a recovery: for how long one could have been seen."""
+    why_not: str = ""
+    """Without a recovery: why it was not seen, or that it did not come."""
 
 
 class NotProvenError(AssertionError):
@@ -36,3 +40,7 @@ class Opinion:
     records: int
     """Output records that it looked at."""
     problems: list[str] = field(default_factory=list)
+    verdict: str = ""
+    """Of the audit: the name of its exit code."""
+    fault_kinds: list[str] = field(default_factory=list)
+    """Of the audit: kinds of its findings that are faults, sorted; what could not be judged is none."""

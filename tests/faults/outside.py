@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Outside: TypeAlias = "Callable[[Arena, Crew, Line, Random], list[Fault]]"
 _Choose: TypeAlias = "Callable[[Arena, Line, Random], Target]"
 
+STORM = "rebalance storm"
+"""It needs a source with many partitions: see `supervisor.MOST`."""
+
 PAUSE_S = 5.0
 """Longer than a broker's session: others lead meanwhile."""
 HICCUP_S = 1.5
@@ -78,7 +81,7 @@ OUTSIDE: dict[str, Outside] = {
     "pause: transaction coordinator": _on(_transactions, _pause(PAUSE_S)),
     "hiccup: any node": _on(_any, _pause(HICCUP_S)),
     "disk full: any node": _on(_any, brokers.fill_disk),
-    "rolling restart": lambda arena, _crew, _line, _dice: [brokers.rolling_restart(arena)],
+    "rolling restart": lambda arena, crew, _line, _dice: [brokers.rolling_restart(arena), *crew.rolling_restart()],
     "slow network": lambda arena, _crew, _line, dice: [
         brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.02, 0.2))
     ],
@@ -88,5 +91,6 @@ OUTSIDE: dict[str, Outside] = {
     ],
     "hijack": _hijack,
     "partitions added": _partitions,
-    "rebalance storm": lambda _arena, crew, line, _dice: crew.storm(line),
+    STORM: lambda _arena, crew, line, _dice: crew.storm(line),
+    "SIGTERM storm": lambda _arena, crew, _line, _dice: crew.sigterm_storm(),
 }

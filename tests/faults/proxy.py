@@ -41,6 +41,8 @@ class Proxy:
         """Over both directions and all connections, handed to the kernel."""
         self.held_bytes = 0
         """Bytes that arrived while the proxy was a black hole, ever."""
+        self.late_bytes = 0
+        """Bytes that were sent on no sooner than the latency after they had come, ever."""
         self._latency_s = 0.0
         self._bytes_per_s: float | None = None
         self._loop = asyncio.new_event_loop()
@@ -147,6 +149,8 @@ class Proxy:
             arrived, data = await queue.get()
             if (early := arrived + self._latency_s - self._loop.time()) > 0:
                 await asyncio.sleep(early)
+            if 0 < self._latency_s <= self._loop.time() - arrived and isinstance(data, bytes):
+                self.late_bytes += len(data)
             await self._open.wait()
             if isinstance(data, OSError):
                 raise data

@@ -13,7 +13,8 @@ import jinja2
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from tests.faults.campaign import summary
+from tests.faults import recovery
+from tests.faults.campaign import judges_of, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,18 +33,21 @@ _PAGE = """\
  td, th { padding: .2rem .7rem; border-bottom: 1px solid #ddd; text-align: left } td.n { text-align: right }
  .bad { color: #b00020; font-weight: 600 } svg { max-width: 100%; height: auto } code { background: #f4f4f4 }
 </style>
-<h1>{{ "Exactly once, by every judge" if ok else "NOT exactly once" }}</h1>
-<p>{{ summary }}. Seed {{ seed }}: <code>python -m tests.faults --seed {{ seed }} --faults {{ wanted }} --plans {{ plans }}</code> plans
+<h1>{{ "Exactly once, by " + judges if ok else "NOT exactly once" }}</h1>
+{% if few %}<p class=bad>{{ few }}</p>
+{% endif %}<p>{{ summary }}. Seed {{ seed }}: <code>python -m tests.faults --seed {{ seed }} {{ how_many }} --plans {{ plans }}</code> plans
 the same faults in the same order; <code>--only N</code> plays one round of it.</p>
 {{ picture }}
 <h2>Faults</h2>
 <p>Recovery, in seconds: of a worker from its restart (of a zombie from its awakening) until a commit that it made since could be
 read; of all else from the fault until every source partition of the last pipeline stood in a newer receipt.</p>
-<table><tr><th>fault<th>phase<th>count<th>measured<th>median<th>worst</tr>
+<table><tr><th>fault<th>phase<th>count<th>measured<th>median<th>worst<th>not within {{ never }} s<th>not measured</tr>
 {% for row in faults %}<tr><td>{{ row.kind }}<td>{{ row.phase }}<td class=n>{{ row.count }}<td class=n>{{ row.measured }}
-<td class=n>{{ row.median }}<td class=n>{{ row.worst }}</tr>
+<td class=n>{{ row.median }}<td class=n>{{ row.worst }}<td class="n{% if row.never %} bad{% endif %}">{{ row.never }}
+<td>{{ row.not_measured }}</tr>
 {% endfor %}</table>
-<p>{{ liveness }}</p>
+<p>Not measured: how many, why, and for how long the longest of them was watched without output.</p>
+<ul>{% for line in liveness %}<li>{{ line }}{% endfor %}</ul>
 <h2>Rounds</h2>
 <table><tr><th>round<th>faults<th>source records<th>aborted copies<th>stable offset stood, s<th>took, s<th>judges</tr>
 {% for result in results %}<tr><td>{{ result.round.name }}<td class=n>{{ result.faults|length }}
@@ -56,7 +60,7 @@ read; of all else from the fault until every source partition of the last pipeli
 <h2>Ends of workers that nobody had planned</h2>
 <ul>{% for line in surprises %}<li>{{ line }}{% else %}<li>none{% endfor %}</ul>
 <h2>Planned, and not counted</h2>
-<p>Faults from outside that could not be shown to have taken place.</p>
+<p>Faults that could not be shown to have taken place.</p>
 <ul>{% for line in unproven %}<li>{{ line }}{% else %}<li>none{% endfor %}</ul>
 </html>
 """
@@ -65,21 +69,24 @@ WORKER_KILL_S, BROKER_KILL_S = 3.0, 15.0
 """What recovery may take (issue: liveness)."""
 
 
-def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int, plans: int) -> Path:
-    """`report.json` and `index.html` in the folder; returns the page."""
+def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int | None, plans: int) -> Path:
+    """`report.json` and `index.html` in the folder; returns the page. ``wanted``: as many faults; None where one round is played alone."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(json.dumps(_machine(results, seed, wanted), indent=1, default=str))
     page = jinja2.Environment(autoescape=True).from_string(_PAGE)
     (folder / "index.html").write_text(
         page.render(
             ok=all(result.ok for result in results),
+            judges=judges_of(results),
+            few=too_few(results, wanted),
             summary=summary(results),
             seed=seed,
-            wanted=wanted,
+            how_many=f"--only {results[0].round.number}" if wanted is None else f"--faults {wanted}",
             plans=plans,
             picture=Markup(_timeline(results)),
             faults=table(results),
-            liveness="; ".join(liveness(results)),
+            never=f"{recovery.NEVER_S:g}",
+            liveness=liveness(results),
             results=results,
             surprises=[line for result in results for line in result.surprises],
             unproven=[line for result in results for line in result.unproven],
@@ -88,8 +95,14 @@ def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int, pl
     return folder / "index.html"
 
 
+def too_few(results: Sequence[Result], wanted: int | None) -> str:
+    """What to say where fewer faults took place than were wanted; else nothing."""
+    done = len(_faults(results))
+    return f"Only {done} of the {wanted} faults took place that were wanted" if done < (wanted or 0) else ""
+
+
 def table(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Per kind and phase: count, and recovery in seconds."""
+    """Per kind and phase: count, and recovery in seconds. ``count`` is the sum of those measured, those that never came, and the rest."""
     groups: dict[tuple[str, str], list[Fault]] = defaultdict(list)
     for fault in _faults(results):
         groups[fault.kind, fault.phase].append(fault)
@@ -104,31 +117,71 @@ def table(results: Sequence[Result]) -> list[dict[str, Any]]:
                 "measured": len(times),
                 "median": f"{median(times):.2f}" if times else "",
                 "worst": f"{max(times):.2f}" if times else "",
+                "never": len(recovery.stuck(faults)),
+                "not_measured": _not_measured(faults),
             }
         )
     return rows
 
 
-def liveness(results: Sequence[Result]) -> list[str]:
-    """What the bounds of recovery say."""
-    lines = []
-    for kinds, bound in ((("worker kill",), WORKER_KILL_S), (("broker kill",), BROKER_KILL_S)):
-        times = [f.recovery_s for f in _faults(results) if f.kind in kinds and f.recovery_s is not None]
-        if times:
-            within = sum(time <= bound for time in times)
-            lines.append(
-                f"{kinds[0]}: {within} of {len(times)} within {bound:g} s (median {median(times):.2f}, worst {max(times):.2f})"
+def bounds(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """How the bounds of recovery were held: of every fault of the kind, each in one of held, not held, not measured."""
+    found = []
+    for kind, bound in (("worker kill", WORKER_KILL_S), ("broker kill", BROKER_KILL_S)):
+        faults = [fault for fault in _faults(results) if fault.kind == kind]
+        by_verdict: dict[bool | None, list[Fault]] = defaultdict(list)
+        for fault in faults:
+            by_verdict[recovery.held(fault, bound)].append(fault)
+        times = [fault.recovery_s for fault in faults if fault.recovery_s is not None]
+        if faults:
+            found.append(
+                {
+                    "kind": kind,
+                    "bound_s": bound,
+                    "held": len(by_verdict[True]),
+                    "not_held": len(by_verdict[False]),
+                    "of_them_never": len(recovery.stuck(faults)),
+                    "of_them_not_seen": sum(fault.recovery_s is None for fault in by_verdict[False]),
+                    "not_measured": len(by_verdict[None]),
+                    "why": _not_measured(by_verdict[None]),
+                    "median_s": median(times) if times else None,
+                    "worst_s": max(times, default=None),
+                }
             )
+    return found
+
+
+def liveness(results: Sequence[Result]) -> list[str]:
+    """What the bounds of recovery say, in words."""
+    lines = []
+    for each in bounds(results):
+        never, unseen = each["of_them_never"], each["of_them_not_seen"] - each["of_them_never"]
+        line = f"{each['kind']}: {each['held']} of {each['held'] + each['not_held']} within {each['bound_s']:g} s"
+        line += f", {never} not within {recovery.NEVER_S:g} s" if never else ""
+        line += f", {unseen} later than that, but hit again or the round over before it was seen" if unseen else ""
+        line += f"; not measured: {each['why']}" if each["not_measured"] else ""
+        if each["worst_s"] is not None:
+            line += f" (of those measured: median {each['median_s']:.2f}, worst {each['worst_s']:.2f})"
+        lines.append(line)
     worst = max(results, key=lambda result: result.stuck_s)
     lines.append(f"no last stable offset stood longer than {worst.stuck_s:.1f} s ({worst.stuck_where})")
     return lines
+
+
+def _not_measured(faults: Sequence[Fault]) -> str:
+    """Those that nobody saw recover, and that may have: by reason."""
+    watched = defaultdict[str, list[float]](list)
+    for fault in faults:
+        if fault.recovery_s is None and not recovery.stuck([fault]):
+            watched[fault.why_not or "the round had failed"].append(fault.waited_s or 0.0)
+    return "; ".join(f"{len(times)} ({why}, after {max(times):.1f} s)" for why, times in sorted(watched.items()))
 
 
 def _faults(results: Sequence[Result]) -> list[Fault]:
     return sorted((fault for result in results for fault in result.faults), key=lambda fault: fault.at)
 
 
-def _machine(results: Sequence[Result], seed: int, wanted: int) -> dict[str, Any]:
+def _machine(results: Sequence[Result], seed: int, wanted: int | None) -> dict[str, Any]:
     rounds = []
     for result in results:
         told = asdict(result)
@@ -138,8 +191,11 @@ def _machine(results: Sequence[Result], seed: int, wanted: int) -> dict[str, Any
     return {
         "seed": seed,
         "wanted": wanted,
+        "too_few": too_few(results, wanted),
+        "judges": judges_of(results),
         "summary": summary(results),
         "liveness": liveness(results),
+        "bounds": bounds(results),
         "faults": table(results),
         "rounds": rounds,
     }

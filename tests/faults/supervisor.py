@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from tests.faults.model import Fault, NotProvenError
+from tests.faults.requests import ONGOING, transaction_state
 from tests.support.pipelines import SHORT, await_true, events, faults
 from tests.support.processes import state_of
 from worker.errors import ExitCode
@@ -35,6 +36,18 @@ POINTS = (
     "inside_commit",
     "after_commit",
 )
+IN_TRANSACTION = ("before_offsets", "after_offsets", "before_commit")
+"""Points at which the coordinator must say that the transaction is open; between_produces it may have heard nothing of it yet."""
+
+MOST, LEAST = 6, 2
+"""Workers at the height of a rebalance storm, and after it."""
+
+STORM_TIMES = 3
+"""SIGTERMs that each worker gets in a storm."""
+
+SHOWN_S = 1.5
+"""How long to ask for an open transaction: before it is ended for its age (tests.support.pipelines.SHORT)."""
+
 PATIENCE_S = 60.0
 BEYOND_SESSION_S = 4.0
 """Longer than the session timeout and the transaction timeout of tests.support.pipelines.SHORT."""
@@ -104,6 +117,10 @@ class Crew:
         self.problems: list[str] = []
         self.surprises: list[str] = []
         """Ends of workers that nobody had planned, with their exit codes: nothing may be lost by them, but people want to know."""
+        self.unproven: list[str] = []
+        """Ends of workers at a point in an open transaction of which the coordinator did not say that it was open: they do not count."""
+        self._guests: list[WorkerProcess] = []
+        """Workers that a storm has left behind."""
         self._plans: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         for plan in plans:
             self._plans.put(plan)
@@ -137,25 +154,71 @@ class Crew:
         """Transactional ids of the instances that have committed something."""
         return [slot.id for slot in self._slots if slot.line is line and self._committed(slot.id)]
 
-    def storm(self, line: Line, most: int = 6, least: int = 2) -> list[Fault]:
-        """Workers join one after the other until there are ``most``, and leave until there are ``least``. Each change is a fault."""
+    def storm(self, line: Line) -> list[Fault]:
+        """Workers join one after the other until there are `MOST`, and leave until there are `LEAST`. Each change is a fault.
+
+        NotProvenError where there are not that many partitions, or where not all of them have committed something at the height, and
+        the ones that stay in the end.
+        """
+        first = line.workload.instances
+        if len(line.partitions) < MOST:
+            raise NotProvenError(f"{len(line.partitions)} partitions are not enough for {MOST} workers")
         extra: list[WorkerProcess] = []
         changes: list[Fault] = []
-        for number in range(line.workload.instances, min(most, len(line.partitions))):
+        for number in range(first, MOST):
             at = time.time()
             worker = line.worker(f"w{number}", short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self.env})
             extra.append(worker)
-            await_true(functools.partial(events, worker, "assigned"), f"a partition for {worker.instance_id}")
-            given = events(worker, "assigned")[0]["partitions"]
-            changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {given}"))
-        for worker in extra[max(0, least - line.workload.instances) :]:
+            self._guests.append(worker)
+            await_true(functools.partial(_given, worker), f"a partition for {worker.instance_id}")
+            changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {_given(worker)}"))
+        self._await_each_commits(line, MOST)
+        changes[-1].proof += f"; then each of {MOST} workers committed"
+        for worker in reversed(extra[LEAST - first :]):
             at = time.time()
             worker.terminate()
             code = worker.wait(40)
             if code != 0:
                 raise NotProvenError(f"{worker.instance_id} ended with {code} at SIGTERM\n{worker.tail(40)}")
             changes.append(Fault("rebalance", "leave", worker.instance_id, at, "exit code 0"))
+        self._await_each_commits(line, LEAST)
+        changes[-1].proof += f"; then each of {LEAST} workers committed"
         return changes
+
+    def _await_each_commits(self, line: Line, workers: int) -> None:
+        ids = [f"{line.name}-w{number}" for number in range(workers)]
+        before = {name: self._committed(name) for name in ids}
+        if not _until(lambda: all(self._committed(name) > before[name] for name in ids), time.monotonic() + PATIENCE_S):
+            idle = [name for name in ids if self._committed(name) == before[name]]
+            raise NotProvenError(f"of {workers} workers {idle} committed nothing within {PATIENCE_S:g} s")
+
+    def sigterm_storm(self) -> list[Fault]:
+        """Each worker is told to leave, as soon as it has committed something once more: all of them at a time, `STORM_TIMES` times."""
+        return self._terminate([(slot, "storm") for slot in self._slots for _ in range(STORM_TIMES)])
+
+    def rolling_restart(self) -> list[Fault]:
+        """One worker after the other leaves; the next when this one is back and has committed."""
+        taken: list[Fault] = []
+        for slot in self._slots:
+            taken += self._terminate([(slot, "rolling restart")])
+            back = self._committed(slot.id)
+            if not _until(functools.partial(self._has_committed, slot.id, back), time.monotonic() + PATIENCE_S):
+                raise NotProvenError(f"{slot.id} did not come back within {PATIENCE_S:g} s")
+        return taken
+
+    def _has_committed(self, transactional_id: str, more_than: int) -> bool:
+        return self._committed(transactional_id) > more_than
+
+    def _terminate(self, orders: Sequence[tuple[_Slot, str]]) -> list[Fault]:
+        """SIGTERMs at once, before whatever else is planned. NotProvenError where one did not take place."""
+        taken: list[Fault] = []
+        for slot, phase in orders:
+            slot.orders.put((Plan("SIGTERM", phase), taken))
+        if not _until(
+            lambda: len(taken) == len(orders) or bool(self.problems), time.monotonic() + PATIENCE_S * (1 + len(orders))
+        ):
+            raise NotProvenError(f"{len(taken)} of {len(orders)} SIGTERMs took place")
+        return taken
 
     def leave(self) -> None:
         """SIGTERM for all; each ends with exit code 0."""
@@ -163,7 +226,18 @@ class Crew:
         for slot in self._slots:
             slot.thread.join()
         for slot in self._slots:
-            slot.leave()
+            if slot.worker is not None:
+                self._leave(slot.worker)
+        for guest in self._guests:
+            self._leave(guest)
+
+    def _leave(self, worker: WorkerProcess) -> None:
+        if worker.alive:
+            worker.resume()
+            worker.terminate()
+            code = worker.wait(40)
+            if code != 0:
+                self.surprises.append(f"{worker.instance_id} ended with {code} at SIGTERM")
 
 
 class _Slot:
@@ -174,6 +248,12 @@ class _Slot:
         self.id = f"{line.name}/{instance}"
         self.worker: WorkerProcess | None = None
         self.busy = False
+        self.orders: queue.SimpleQueue[tuple[Plan, list[Fault]]] = queue.SimpleQueue()
+        """What comes before the plans, and where to tell that it took place."""
+        self._told = crew.faults
+        """Where to tell of what takes place now."""
+        self._unproven = False
+        """Whether this life ends by a fault that could not be shown."""
         self._lives = 0
         self._ended: Fault | None = None
         """The fault that ended the last life, until the next one begins."""
@@ -184,7 +264,7 @@ class _Slot:
             while not self._crew._stop.is_set():
                 self.busy = True
                 try:
-                    plan = self._crew._plans.get_nowait()
+                    plan = self._next()
                 except queue.Empty:
                     self.busy = False
                     self._keep_alive()
@@ -197,8 +277,17 @@ class _Slot:
         finally:
             self.busy = False
 
+    def _next(self) -> Plan:
+        try:
+            plan, self._told = self.orders.get_nowait()
+        except queue.Empty:
+            self._told = self._crew.faults
+            plan = self._crew._plans.get_nowait()
+        return plan
+
     def _start(self, env: Mapping[str, str]) -> WorkerProcess:
         self._lives += 1
+        self._unproven = False
         seed = str(self._crew._seed * 1000 + self._lives)
         if self._ended is not None:
             self._ended.healed_at, self._ended = time.time(), None
@@ -217,6 +306,8 @@ class _Slot:
             self._start({})
 
     def _surprise(self, worker: WorkerProcess) -> None:
+        if self._unproven:
+            return
         code = worker.wait()
         last = (worker.tail(1).splitlines() or [""])[-1][:300]
         self._crew.surprises.append(f"{self.id} ended by itself with {code}: {last}")
@@ -238,7 +329,7 @@ class _Slot:
         raise NotProvenError(f"{plan} did not take place within {PATIENCE_S:g} s")
 
     def _took_place(self, fault: Fault, *, ended: bool) -> bool:
-        self._crew.faults.append(fault)
+        self._told.append(fault)
         if ended:
             self._ended = fault
         return True
@@ -263,8 +354,26 @@ class _Slot:
         told, code = faults(worker), worker.wait()
         if code != -signal.SIGKILL or told[-1:] != [f"kill at {plan.phase}"]:
             return False
-        proof = f"its last word: {told[-1]}; ended by signal {-code}"
-        return self._took_place(Fault(plan.kind, plan.phase, self.id, time.time(), proof), ended=True)
+        at, state = time.time(), self._transaction(plan)
+        if not self._is_shown(plan, state):
+            return False
+        proof = f"its last word: {told[-1]}; ended by signal {-code}; its transaction: {state}"
+        return self._took_place(Fault(plan.kind, plan.phase, self.id, at, proof), ended=True)
+
+    def _transaction(self, plan: Plan) -> str | None:
+        """What the coordinator says of it, while its worker is dead or stands still and its successor has not begun."""
+        patience_s = SHOWN_S if plan.phase in IN_TRANSACTION else 0.0
+        return transaction_state(self.line.bootstrap.split(","), self.id, patience_s)
+
+    def _is_shown(self, plan: Plan, state: str | None) -> bool:
+        """Whether the transaction was open where it must have been. If not, the plan is tried again, in another life."""
+        if plan.phase not in IN_TRANSACTION or state == ONGOING:
+            return True
+        self._unproven = True
+        self._crew.unproven.append(
+            f"{plan.kind} of {self.id} at {plan.phase}: its transaction is {state}, not {ONGOING}"
+        )
+        return False
 
     def _kill_now(self, worker: WorkerProcess) -> bool:
         at = time.time()
@@ -272,14 +381,16 @@ class _Slot:
         code = worker.wait()
         if code != -signal.SIGKILL:
             return False
-        fault = Fault("worker kill", "at random", self.id, at, f"ended by signal {-code}")
-        return self._took_place(fault, ended=True)
+        state = transaction_state(self.line.bootstrap.split(","), self.id)
+        proof = f"ended by signal {-code}; its transaction: {state}"
+        return self._took_place(Fault("worker kill", "at random", self.id, at, proof), ended=True)
 
     def _zombie(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         """Stands still beyond the session and the transaction timeout, and wakes up."""
         if not self._stand_still(worker, plan, deadline):
             return False
-        at = time.time()
+        at, state = time.time(), self._transaction(plan)
+        shown = self._is_shown(plan, state)
         time.sleep(BEYOND_SESSION_S)
         if state_of(worker.pid) != "T":
             return False
@@ -287,14 +398,17 @@ class _Slot:
         woke = time.time()
         # What it does now is the point: it may not be killed before it has done it. Without a partition it will commit nothing.
         self._await_commit(worker, time.monotonic() + AWAKE_S)
-        proof = f"stood still (state T) for {woke - at:.1f} s"
+        if not shown:
+            worker.kill()
+            return False
+        proof = f"stood still (state T) for {woke - at:.1f} s; its transaction: {state}"
         return self._took_place(Fault(plan.kind, plan.phase, self.id, at, proof, healed_at=woke), ended=False)
 
     def _twin(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         """While it stands still its successor starts and works. When it wakes up, one of the two must find itself fenced and end."""
         if not self._stand_still(worker, plan, deadline):
             return False
-        at = time.time()
+        at, state = time.time(), self._transaction(plan)
         heir = self._start({})
         self._await_commit(heir, deadline)
         woke = time.time()
@@ -309,7 +423,7 @@ class _Slot:
             raise NotProvenError(
                 f"a twin of {self.id} ended with {code}, not {ExitCode.FENCED.value}\n{loser.tail(40)}"
             )
-        proof = f"the {'heir' if loser is heir else 'zombie'} ended with exit code {code}"
+        proof = f"the {'heir' if loser is heir else 'zombie'} ended with exit code {code}; the zombie's transaction: {state}"
         return self._took_place(Fault(plan.kind, plan.phase, self.id, at, proof, healed_at=woke), ended=False)
 
     def _terminate(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
@@ -325,20 +439,23 @@ class _Slot:
 
     def _stand_still(self, worker: WorkerProcess, plan: Plan, deadline: float) -> bool:
         if plan.phase in POINTS:
-            return _until(lambda: bool(faults(worker)) or not worker.alive, deadline) and state_of(worker.pid) == "T"
+            stops = f"stop at {plan.phase}"
+            return (
+                _until(lambda: stops in faults(worker) or not worker.alive, deadline)
+                and _until(lambda: state_of(worker.pid) == "T" or not worker.alive, deadline)
+                and worker.alive
+            )
         if not self._await_commit(worker, deadline):
             return False
         time.sleep(plan.after_s)
         worker.pause()
         return True
 
-    def leave(self) -> None:
-        if self.worker is not None and self.worker.alive:
-            self.worker.resume()
-            self.worker.terminate()
-            code = self.worker.wait(40)
-            if code != 0:
-                self._crew.surprises.append(f"{self.id} ended with {code} at SIGTERM")
+
+def _given(worker: WorkerProcess) -> Sequence[str]:
+    """The partitions of its latest assignment; empty before it, and where it got none."""
+    assigned = events(worker, "assigned")
+    return assigned[-1]["partitions"] if assigned else []
 
 
 def _until(condition: Callable[[], bool], deadline: float) -> bool:

@@ -12,6 +12,8 @@ from confluent_kafka import Producer
 
 from tests.faults import brokers
 from tests.faults.model import NotProvenError
+from tests.faults.proxy import Proxy
+from tests.faults.requests import round_trip_s
 from tests.support.broker import unique
 from tests.support.pipelines import await_true, in_background
 
@@ -125,12 +127,27 @@ def test_a_rolling_restart(arena: Arena) -> None:
 
 
 def test_a_slow_network(arena: Arena, topic: str) -> None:
-    """Bytes pass while it is slow; without traffic nothing is proven; afterwards it is not slow."""
-    with _traffic(arena, topic):
-        fault = brokers.slow_network(arena, 0.5, latency_s=0.05, bytes_per_s=100_000)
-    assert re.fullmatch(
-        r"\d+ bytes passed in 0.5 s with 0.05 s latency, at most 100000 B/s a connection", fault.proof
-    ), fault.proof
+    """Round trips are measured, before and meanwhile, and others' bytes come late; without traffic nothing is proven; then it is fast."""
+    with _traffic(arena, topic) as producer:
+        fault = brokers.slow_network(arena, 2.0, latency_s=0.2)
+    proof = r"a request and its answer took (\S+) s and more, (\S+) s and less before; (\d+) bytes of others held for 0.2 s or longer"
+    found = re.fullmatch(proof, fault.proof)
+    assert found, fault.proof
+    assert float(found[2]) < 0.2
+    assert float(found[1]) >= 0.4
+    assert producer.flush(20) == 0
+    del producer
+    await_true(lambda: sum(proxy.cut() for proxy in arena.proxies) == 0, "the client is gone")
+    with pytest.raises(NotProvenError, match="nobody's bytes were late"):
+        brokers.slow_network(arena, 0.1, latency_s=0.2)
+    assert max(map(round_trip_s, arena.proxied.split(","))) < 0.2
+
+
+def test_a_network_that_is_not_slow(arena: Arena, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that pass prove nothing: the round trips must have taken their time."""
+    monkeypatch.setattr(Proxy, "slow", lambda *_args, **_latency: None)
+    with _traffic(arena, topic), pytest.raises(NotProvenError, match="round trips took"):
+        brokers.slow_network(arena, 0.1, latency_s=0.2)
 
 
 def test_cut_connections(arena: Arena, topic: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_batch.model import ExitCode, Kind
 from tests.faults.campaign import Round, play
 from tests.faults.supervisor import Plan
 from tests.faults.workloads import WORKLOADS
@@ -50,22 +51,54 @@ CASES: dict[str, tuple[str, Mapping[str, str], tuple[Plan, ...], str]] = {
     "lost-ignored": ("order", {}, _ZOMBIES, "duplicated"),
 }
 
+KINDS = {"missing": Kind.MISSING, "duplicated": Kind.DUPLICATE}
+"""What the audit calls the oracle's findings."""
+
+CONTROLS = [
+    mutant
+    for number, (mutant, case) in enumerate(CASES.items())
+    if case[:3] not in [other[:3] for other in list(CASES.values())[:number]]
+]
+"""One mutant of each round that is played."""
+
 
 def test_every_mutant_has_a_case() -> None:
     assert MUTANTS.keys() == CASES.keys()
+
+
+def _round(case: str, mutant: str) -> Round:
+    name, faults, plans, _ = CASES[case]
+    workload = next(replace(workload, faults=faults, instances=2) for workload in WORKLOADS if workload.name == name)
+    return Round(0, workload, "classic", 1, plans, mutant=mutant)
 
 
 @pytest.mark.parametrize("mutant", CASES)
 def test_every_judge_sees_the_mutant(
     arena: Arena, auditor: Callable[[Path, Depth], Judgement], tmp_path: Path, mutant: str
 ) -> None:
-    """The same round, without the mutation, is exactly once by all three: see test_share."""
-    name, faults, plans, finding = CASES[mutant]
-    workload = next(replace(workload, faults=faults, instances=2) for workload in WORKLOADS if workload.name == name)
-    result = play(Round(0, workload, "classic", 1, plans, mutant=mutant), arena, tmp_path, auditor)
+    """The audit, too, says that it is a fault and of which kind, and not that it could not judge."""
+    finding = CASES[mutant][3]
+    result = play(_round(mutant, mutant), arena, tmp_path, auditor)
 
     assert not result.ok
-    found = {opinion.judge: opinion.problems for opinion in result.opinions}
+    found = {opinion.judge: opinion for opinion in result.opinions}
     for judge in ("verifier", "console consumer"):
-        assert [problem for problem in found[judge] if problem.startswith(finding)], found
-    assert found["audit"]
+        assert [problem for problem in found[judge].problems if problem.startswith(finding)], found
+    assert found["audit"].verdict == ExitCode.FINDINGS.name
+    assert KINDS[finding] in found["audit"].fault_kinds
+
+
+@pytest.mark.parametrize("case", CONTROLS)
+def test_without_the_mutation_every_judge_says_exactly_once(
+    arena: Arena, auditor: Callable[[Path, Depth], Judgement], tmp_path: Path, case: str
+) -> None:
+    """The control of the test above: the same round, with the worker as it is. So what they see is the mutation."""
+    result = play(_round(case, ""), arena, tmp_path, auditor)
+
+    assert result.problems == []
+    assert {opinion.judge: opinion.problems for opinion in result.opinions} == {
+        "verifier": [],
+        "console consumer": [],
+        "audit": [],
+    }
+    assert {opinion.verdict for opinion in result.opinions if opinion.judge == "audit"} == {ExitCode.COMPLETE.name}

@@ -1,4 +1,4 @@
-"""What can be seen from outside while a run goes on: committed records as they become readable, stable offsets, the groups' offsets.
+"""What can be seen from outside while a run goes on: committed records as they become readable, and stable offsets.
 
 Independent of the worker: read_committed consumers and offset requests, straight to the brokers.
 """
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from devkit.verify import Partition
-    from tests.faults.model import Fault
     from tests.faults.workloads import Line
 
 _LOOK_S = 0.5
@@ -50,17 +49,15 @@ class Watch:
         self.stuck_s = 0.0
         """The longest time for which a last stable offset stood below the high watermark without moving."""
         self.stuck_where = ""
-        self.steps_back: list[str] = []
-        """Groups whose committed offset went back."""
-        self._lines, self._bootstrap = lines, bootstrap
+        self.problems: list[str] = []
+        """Why it is blind."""
+        self._bootstrap = bootstrap
         self._counts: dict[str, int] = defaultdict(int)
         self._receipts = {line.receipts for line in lines}
         self._outputs = [topic for line in lines for topic in (line.sink, line.dead_letters)]
         self._stop = threading.Event()
-        self._problems: list[str] = []
         self._threads = [
-            threading.Thread(target=self._guarded, args=(run,), daemon=True)
-            for run in (self._read, self._look_at_ends, self._look_at_groups)
+            threading.Thread(target=self._guarded, args=(run,), daemon=True) for run in (self._read, self._look_at_ends)
         ]
 
     def __enter__(self) -> Self:
@@ -72,7 +69,6 @@ class Watch:
         self._stop.set()
         for thread in self._threads:
             thread.join()
-        assert not self._problems, self._problems
 
     def committed(self, transactional_id: str) -> int:
         """How many of its transactions were seen."""
@@ -81,14 +77,6 @@ class Watch:
     def has_seen(self, ends: Mapping[Partition, int]) -> bool:
         """Whether all records below these ends came; an end is the offset after a record."""
         return all(self.seen[partition] and self.seen[partition][-1][0] + 1 >= end for partition, end in ends.items())
-
-    def recovery_s(self, fault: Fault) -> float | None:
-        """From the worker's new start, or a zombie's awakening, until a commit made after it could be read."""
-        since = fault.healed_at
-        if since is None:
-            return None
-        own = (commit for commit in self.commits if commit.transactional_id == fault.target)
-        return next((commit.at - since for commit in own if commit.made_at >= since), None)
 
     def all_move_on_s(self, line: Line, since: float, timeout_s: float) -> float | None:
         """Until each source partition stands in a receipt made after ``since``: how long that took; None where time was up."""
@@ -109,8 +97,8 @@ class Watch:
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
             run()
-        except Exception as error:  # noqa: BLE001 - raised by the thread that leaves
-            self._problems.append(repr(error))
+        except Exception as error:  # noqa: BLE001 - told by the round
+            self.problems.append(f"the watch is blind: {error!r}")
 
     def _read(self) -> None:
         with Reader(self._bootstrap) as reader:
@@ -170,17 +158,3 @@ class Watch:
                         stands = now - standing.setdefault(partition, (end, now))[1]
                         if stands > self.stuck_s:
                             self.stuck_s, self.stuck_where = stands, f"{partition[0]}[{partition[1]}] at {end}"
-
-    def _look_at_groups(self) -> None:
-        highest: dict[Partition, int] = {}
-        with Reader(self._bootstrap) as reader:
-            while not self._stop.wait(2 * _LOOK_S):
-                for line in self._lines:
-                    try:
-                        found = reader.committed_offsets(line.name, list(line.partitions))
-                    except (KafkaException, DevkitError):
-                        continue
-                    for partition, offset in found.items():
-                        if offset < highest.get(partition, 0):
-                            self.steps_back.append(f"{line.name} {partition}: from {highest[partition]} to {offset}")
-                        highest[partition] = max(offset, highest.get(partition, 0))
