@@ -18,7 +18,8 @@ from tests.faults import judges, recovery
 from tests.faults.console import ConsoleError, ConsoleReader
 from tests.faults.model import NotProvenError
 from tests.faults.outside import OUTSIDE, STORM
-from tests.faults.supervisor import MOST, Crew, Plan, settings_of, worker_plans
+from tests.faults.storms import MOST
+from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
 from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
 from tests.support.pipelines import await_true, last_offsets
@@ -96,7 +97,7 @@ def rounds_of(seed: int, plans: int) -> Iterator[Round]:
     """Rounds without end, in an order that meets everything early. ``plans``: faults of workers in each.
 
     By turns: workers alone; workers, brokers and the network together; brokers and the network alone. Where the number of workers shall
-    go from one to six and to two, the source has a partition for each of them, and one worker begins.
+    go from one to six and to two, the source has a partition for each of them, and one worker begins, with the load of one.
     """
     dice, number, told = Random(seed), 0, 0
     outside = sorted(OUTSIDE)
@@ -109,7 +110,12 @@ def rounds_of(seed: int, plans: int) -> Iterator[Round]:
             told += some
             protocol = "consumer" if number % 4 == 3 else "classic"
             own = worker_plans(dice, 0 if turn == 2 else plans, MENUS[number // 3 % 3])
-            stormy = replace(workload, partitions=max(MOST, workload.partitions), instances=1)
+            stormy = replace(
+                workload,
+                partitions=max(MOST, workload.partitions),
+                instances=1,
+                rate=workload.rate // workload.instances,
+            )
             yield Round(number, stormy if STORM in names else workload, protocol, dice.randrange(10**6), own, names)
             number += 1
 

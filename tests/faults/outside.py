@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from tests.faults import brokers
+from tests.faults import brokers, storms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ Outside: TypeAlias = "Callable[[Arena, Crew, Line, Random], list[Fault]]"
 _Choose: TypeAlias = "Callable[[Arena, Line, Random], Target]"
 
 STORM = "rebalance storm"
-"""It needs a source with many partitions: see `supervisor.MOST`."""
+"""It needs a source with many partitions: see `storms.MOST`."""
 
 PAUSE_S = 5.0
 """Longer than a broker's session: others lead meanwhile."""
@@ -81,7 +81,7 @@ OUTSIDE: dict[str, Outside] = {
     "pause: transaction coordinator": _on(_transactions, _pause(PAUSE_S)),
     "hiccup: any node": _on(_any, _pause(HICCUP_S)),
     "disk full: any node": _on(_any, brokers.fill_disk),
-    "rolling restart": lambda arena, crew, _line, _dice: [brokers.rolling_restart(arena), *crew.rolling_restart()],
+    "rolling restart": lambda arena, crew, _line, _dice: [brokers.rolling_restart(arena), *storms.rolling(crew)],
     "slow network": lambda arena, _crew, _line, dice: [
         brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.02, 0.2))
     ],
@@ -91,6 +91,6 @@ OUTSIDE: dict[str, Outside] = {
     ],
     "hijack": _hijack,
     "partitions added": _partitions,
-    STORM: lambda _arena, crew, line, _dice: crew.storm(line),
-    "SIGTERM storm": lambda _arena, crew, _line, _dice: crew.sigterm_storm(),
+    STORM: lambda _arena, crew, line, _dice: storms.rebalances(crew, line),
+    "SIGTERM storm": lambda _arena, crew, _line, _dice: storms.sigterms(crew),
 }

@@ -5,7 +5,6 @@ A plan becomes a `Fault` only when it is shown to have taken place; a plan whose
 
 from __future__ import annotations
 
-import functools
 import queue
 import signal
 import threading
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from tests.faults.model import Fault, NotProvenError
 from tests.faults.requests import ONGOING, transaction_state
-from tests.support.pipelines import SHORT, await_true, events, faults
+from tests.support.pipelines import SHORT, await_true, faults
 from tests.support.processes import state_of
 from worker.errors import ExitCode
 
@@ -38,12 +37,6 @@ POINTS = (
 )
 IN_TRANSACTION = ("before_offsets", "after_offsets", "before_commit")
 """Points at which the coordinator must say that the transaction is open; between_produces it may have heard nothing of it yet."""
-
-MOST, LEAST = 6, 2
-"""Workers at the height of a rebalance storm, and after it."""
-
-STORM_TIMES = 3
-"""SIGTERMs that each worker gets in a storm."""
 
 SHOWN_S = 1.5
 """How long to ask for an open transaction: before it is ended for its age (tests.support.pipelines.SHORT)."""
@@ -125,7 +118,7 @@ class Crew:
         for plan in plans:
             self._plans.put(plan)
         self._committed = committed
-        self.env = env
+        self._env = env
         self._seed = seed
         self._stop = threading.Event()
         self._slots = [_Slot(self, line, f"w{number}") for line in lines for number in range(line.workload.instances)]
@@ -150,74 +143,43 @@ class Crew:
             timeout_s,
         )
 
+    @property
+    def ids(self) -> list[str]:
+        """Transactional ids of the workers that are kept alive."""
+        return [slot.id for slot in self._slots]
+
     def at_work(self, line: Line) -> list[str]:
         """Transactional ids of the instances that have committed something."""
         return [slot.id for slot in self._slots if slot.line is line and self._committed(slot.id)]
 
-    def storm(self, line: Line) -> list[Fault]:
-        """Workers join one after the other until there are `MOST`, and leave until there are `LEAST`. Each change is a fault.
+    def guest(self, line: Line, instance: str) -> WorkerProcess:
+        """One more worker, without plans; it leaves with the crew if not before."""
+        worker = line.worker(instance, short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self._env})
+        self._guests.append(worker)
+        return worker
 
-        NotProvenError where there are not that many partitions, or where not all of them have committed something at the height, and
-        the ones that stay in the end.
+    def await_commits(self, transactional_ids: Sequence[str]) -> None:
+        """Until each of them has committed something more. NotProvenError naming those that have not."""
+        before = {name: self._committed(name) for name in transactional_ids}
+
+        def idle() -> list[str]:
+            return [name for name, count in before.items() if self._committed(name) == count]
+
+        if not _until(lambda: not idle(), time.monotonic() + PATIENCE_S):
+            raise NotProvenError(f"{idle()} committed nothing within {PATIENCE_S:g} s")
+
+    def terminate(self, transactional_ids: Sequence[str], phase: str) -> list[Fault]:
+        """SIGTERMs, before whatever else is planned; each once the worker has committed something more. Returns when all took place.
+
+        One that is named more often is told to leave so often. NotProvenError where not all of them took place.
         """
-        first = line.workload.instances
-        if len(line.partitions) < MOST:
-            raise NotProvenError(f"{len(line.partitions)} partitions are not enough for {MOST} workers")
-        extra: list[WorkerProcess] = []
-        changes: list[Fault] = []
-        for number in range(first, MOST):
-            at = time.time()
-            worker = line.worker(f"w{number}", short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self.env})
-            extra.append(worker)
-            self._guests.append(worker)
-            await_true(functools.partial(_given, worker), f"a partition for {worker.instance_id}")
-            changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {_given(worker)}"))
-        self._await_each_commits(line, MOST)
-        changes[-1].proof += f"; then each of {MOST} workers committed"
-        for worker in reversed(extra[LEAST - first :]):
-            at = time.time()
-            worker.terminate()
-            code = worker.wait(40)
-            if code != 0:
-                raise NotProvenError(f"{worker.instance_id} ended with {code} at SIGTERM\n{worker.tail(40)}")
-            changes.append(Fault("rebalance", "leave", worker.instance_id, at, "exit code 0"))
-        self._await_each_commits(line, LEAST)
-        changes[-1].proof += f"; then each of {LEAST} workers committed"
-        return changes
-
-    def _await_each_commits(self, line: Line, workers: int) -> None:
-        ids = [f"{line.name}-w{number}" for number in range(workers)]
-        before = {name: self._committed(name) for name in ids}
-        if not _until(lambda: all(self._committed(name) > before[name] for name in ids), time.monotonic() + PATIENCE_S):
-            idle = [name for name in ids if self._committed(name) == before[name]]
-            raise NotProvenError(f"of {workers} workers {idle} committed nothing within {PATIENCE_S:g} s")
-
-    def sigterm_storm(self) -> list[Fault]:
-        """Each worker is told to leave, as soon as it has committed something once more: all of them at a time, `STORM_TIMES` times."""
-        return self._terminate([(slot, "storm") for slot in self._slots for _ in range(STORM_TIMES)])
-
-    def rolling_restart(self) -> list[Fault]:
-        """One worker after the other leaves; the next when this one is back and has committed."""
         taken: list[Fault] = []
-        for slot in self._slots:
-            taken += self._terminate([(slot, "rolling restart")])
-            back = self._committed(slot.id)
-            if not _until(functools.partial(self._has_committed, slot.id, back), time.monotonic() + PATIENCE_S):
-                raise NotProvenError(f"{slot.id} did not come back within {PATIENCE_S:g} s")
-        return taken
-
-    def _has_committed(self, transactional_id: str, more_than: int) -> bool:
-        return self._committed(transactional_id) > more_than
-
-    def _terminate(self, orders: Sequence[tuple[_Slot, str]]) -> list[Fault]:
-        """SIGTERMs at once, before whatever else is planned. NotProvenError where one did not take place."""
-        taken: list[Fault] = []
-        for slot, phase in orders:
-            slot.orders.put((Plan("SIGTERM", phase), taken))
-        if not _until(
-            lambda: len(taken) == len(orders) or bool(self.problems), time.monotonic() + PATIENCE_S * (1 + len(orders))
-        ):
-            raise NotProvenError(f"{len(taken)} of {len(orders)} SIGTERMs took place")
+        slots = {slot.id: slot for slot in self._slots}
+        for name in transactional_ids:
+            slots[name].orders.put((Plan("SIGTERM", phase), taken))
+        deadline = time.monotonic() + PATIENCE_S * (1 + len(transactional_ids))
+        if not _until(lambda: len(taken) == len(transactional_ids) or bool(self.problems), deadline):
+            raise NotProvenError(f"{len(taken)} of {len(transactional_ids)} SIGTERMs took place")
         return taken
 
     def leave(self) -> None:
@@ -295,7 +257,7 @@ class _Slot:
             self._instance,
             faults={**self.line.workload.faults, "FAULT_SEED": seed, **env},
             short=False,
-            env={"RECKON_BOOTSTRAP_SERVERS": self.line.proxied, **self._crew.env},
+            env={"RECKON_BOOTSTRAP_SERVERS": self.line.proxied, **self._crew._env},
         )
         return self.worker
 
@@ -450,12 +412,6 @@ class _Slot:
         time.sleep(plan.after_s)
         worker.pause()
         return True
-
-
-def _given(worker: WorkerProcess) -> Sequence[str]:
-    """The partitions of its latest assignment; empty before it, and where it got none."""
-    assigned = events(worker, "assigned")
-    return assigned[-1]["partitions"] if assigned else []
 
 
 def _until(condition: Callable[[], bool], deadline: float) -> bool:

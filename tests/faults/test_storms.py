@@ -13,7 +13,8 @@ import pytest
 from tests.faults.campaign import Round, play, rounds_of
 from tests.faults.model import NotProvenError
 from tests.faults.outside import STORM
-from tests.faults.supervisor import LEAST, MOST, STORM_TIMES, Crew, settings_of
+from tests.faults.storms import LEAST, MOST, SIGTERMS, rebalances
+from tests.faults.supervisor import Crew
 from tests.faults.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_a_storm_without_partitions_for_it_is_unproven() -> None:
     line = MagicMock(partitions=[("p.in", 0), ("p.in", 1)], workload=replace(WORKLOADS[0], instances=1))
     crew = Crew([], (), lambda _: 0, env={})
     with pytest.raises(NotProvenError, match="2 partitions are not enough for 6 workers"):
-        crew.storm(line)
+        rebalances(crew, line)
 
 
 @pytest.mark.long
@@ -45,7 +46,6 @@ def test_a_storm_without_partitions_for_it_is_unproven() -> None:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_one_six_two_and_sigterms_over_all(arena: Arena, tmp_path: Path, protocol: str) -> None:
     """Five join, four leave, the ones that stay are ended with the round; each worker of the crew gets its SIGTERMs; exactly once."""
-    assert settings_of(protocol)
     workload = replace(WORKLOADS[0], partitions=MOST, instances=1)
     result = play(Round(0, workload, protocol, 1, (), (STORM, "SIGTERM storm")), arena, tmp_path, None)
 
@@ -54,7 +54,7 @@ def test_one_six_two_and_sigterms_over_all(arena: Arena, tmp_path: Path, protoco
     assert Counter((fault.kind, fault.phase) for fault in result.faults) == {
         ("rebalance", "join"): MOST - 1,
         ("rebalance", "leave"): MOST - LEAST,
-        ("SIGTERM", "storm"): STORM_TIMES,
+        ("SIGTERM", "storm"): SIGTERMS,
     }
     proofs = [fault.proof for fault in result.faults]
     assert proofs[MOST - 2].endswith(f"; then each of {MOST} workers committed")
