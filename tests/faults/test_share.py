@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 
 from tests.faults.campaign import Round, play, rounds_of
-from tests.faults.supervisor import POINTS, Plan
+from tests.faults.supervisor import IN_TRANSACTION, POINTS, Crew, Plan, _Slot
 from tests.faults.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -53,6 +54,23 @@ def test_whatever_fails_every_judge_says_exactly_once(
     planned = Counter((plan.kind, plan.phase) for plan in _PLANS[name])
     assert planned <= Counter((fault.kind, fault.phase) for fault in result.faults)
     assert len(result.faults) >= len(_PLANS[name]) + len(_OUTSIDE[name])
+    inside = [fault.proof for fault in result.faults if fault.phase in IN_TRANSACTION]
+    assert inside
+    assert all(proof.endswith("its transaction: Ongoing") for proof in inside)
+
+
+@pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "PrepareAbort", "not known", None])
+def test_an_end_inside_a_transaction_that_was_not_open_does_not_count(state: str | None) -> None:
+    """It is listed; at other points the state proves nothing and is not asked for."""
+    crew = Crew([], (), lambda _: 0, env={})
+    slot = _Slot(crew, MagicMock(), "w0")
+    assert not any(slot._is_shown(Plan("worker kill", point), state) for point in IN_TRANSACTION)
+    assert len(crew.unproven) == len(IN_TRANSACTION)
+    assert all(slot._is_shown(Plan("zombie", point), "Ongoing") for point in IN_TRANSACTION)
+    assert all(
+        slot._is_shown(Plan("zombie", point), state) for point in (*POINTS, "at random") if point not in IN_TRANSACTION
+    )
+    assert len(crew.unproven) == len(IN_TRANSACTION)
 
 
 def test_a_seed_plans_the_same_rounds() -> None:
