@@ -43,7 +43,7 @@ def _group(arena: Arena, line: Line, _dice: Random) -> Target:
 
 
 def _transactions(arena: Arena, line: Line, dice: Random) -> Target:
-    return brokers.transaction_coordinator(arena, f"{line.name}/w{dice.randrange(line.workload.instances)}")
+    return brokers.transaction_coordinator(arena, line.id_of(dice.randrange(line.workload.instances)))
 
 
 def _any(_arena: Arena, _line: Line, dice: Random) -> Target:
@@ -83,7 +83,7 @@ OUTSIDE: dict[str, Outside] = {
     "disk full: any node": _on(_any, brokers.fill_disk),
     "rolling restart": lambda arena, crew, _line, _dice: [brokers.rolling_restart(arena), *storms.rolling(crew)],
     "slow network": lambda arena, _crew, _line, dice: [
-        brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.02, 0.2))
+        brokers.slow_network(arena, PAUSE_S, latency_s=dice.uniform(0.05, 0.2))
     ],
     "connections cut": lambda arena, _crew, _line, _dice: [brokers.cut_connections(arena)],
     "black hole": lambda arena, _crew, line, dice: [

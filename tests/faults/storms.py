@@ -32,12 +32,12 @@ def rebalances(crew: Crew, line: Line) -> list[Fault]:
     first = line.workload.instances
     if len(line.partitions) < MOST:
         raise NotProvenError(f"{len(line.partitions)} partitions are not enough for {MOST} workers")
-    ids = [f"{line.name}-w{number}" for number in range(MOST)]
+    ids = [line.id_of(number) for number in range(MOST)]
     extra: list[WorkerProcess] = []
     changes: list[Fault] = []
     for number in range(first, MOST):
         at = time.time()
-        worker = crew.guest(line, f"w{number}")
+        worker = crew.guest(line, number)
         extra.append(worker)
         await_true(functools.partial(_given, worker), f"a partition for {worker.instance_id}")
         changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {_given(worker)}"))

@@ -121,7 +121,7 @@ class Crew:
         self._env = env
         self._seed = seed
         self._stop = threading.Event()
-        self._slots = [_Slot(self, line, f"w{number}") for line in lines for number in range(line.workload.instances)]
+        self._slots = [_Slot(self, line, number) for line in lines for number in range(line.workload.instances)]
 
     def __enter__(self) -> Self:
         for slot in self._slots:
@@ -152,9 +152,9 @@ class Crew:
         """Transactional ids of the instances that have committed something."""
         return [slot.id for slot in self._slots if slot.line is line and self._committed(slot.id)]
 
-    def guest(self, line: Line, instance: str) -> WorkerProcess:
+    def guest(self, line: Line, number: int) -> WorkerProcess:
         """One more worker, without plans; it leaves with the crew if not before."""
-        worker = line.worker(instance, short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self._env})
+        worker = line.worker(f"w{number}", short=False, env={"RECKON_BOOTSTRAP_SERVERS": line.proxied, **self._env})
         self._guests.append(worker)
         return worker
 
@@ -205,9 +205,9 @@ class Crew:
 class _Slot:
     """One instance. All of it runs in its thread."""
 
-    def __init__(self, crew: Crew, line: Line, instance: str) -> None:
-        self._crew, self.line, self._instance = crew, line, instance
-        self.id = f"{line.name}/{instance}"
+    def __init__(self, crew: Crew, line: Line, number: int) -> None:
+        self._crew, self.line, self._instance = crew, line, f"w{number}"
+        self.id = line.id_of(number)
         self.worker: WorkerProcess | None = None
         self.busy = False
         self.orders: queue.SimpleQueue[tuple[Plan, list[Fault]]] = queue.SimpleQueue()

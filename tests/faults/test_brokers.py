@@ -133,14 +133,14 @@ def test_a_slow_network(arena: Arena, topic: str) -> None:
     proof = r"a request and its answer took (\S+) s and more, (\S+) s and less before; (\d+) bytes of others held for 0.2 s or longer"
     found = re.fullmatch(proof, fault.proof)
     assert found, fault.proof
-    assert float(found[2]) < 0.2
+    assert float(found[2]) < 0.4
     assert float(found[1]) >= 0.4
     assert producer.flush(20) == 0
     del producer
     await_true(lambda: sum(proxy.cut() for proxy in arena.proxies) == 0, "the client is gone")
     with pytest.raises(NotProvenError, match="nobody's bytes were late"):
         brokers.slow_network(arena, 0.1, latency_s=0.2)
-    assert max(map(round_trip_s, arena.proxied.split(","))) < 0.2
+    assert max(map(round_trip_s, arena.proxied.split(","))) < 0.4
 
 
 def test_a_network_that_is_not_slow(arena: Arena, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_whatever_fails_every_judge_says_exactly_once(
 def test_an_end_inside_a_transaction_that_was_not_open_does_not_count(state: str | None) -> None:
     """It is listed; at other points the state proves nothing and is not asked for."""
     crew = Crew([], (), lambda _: 0, env={})
-    slot = _Slot(crew, MagicMock(), "w0")
+    slot = _Slot(crew, MagicMock(), 0)
     assert not any(slot._is_shown(Plan("worker kill", point), state) for point in IN_TRANSACTION)
     assert len(crew.unproven) == len(IN_TRANSACTION)
     assert all(slot._is_shown(Plan("zombie", point), "Ongoing") for point in IN_TRANSACTION)

@@ -89,6 +89,10 @@ class Line(Scene):
         self.workload = workload
         self.proxied = proxied or bootstrap
 
+    def id_of(self, number: int) -> str:
+        """The transactional id of the worker with this number, whose instance id is w0, w1, ..."""
+        return f"{self.name}/w{number}"
+
     def all_expected(self, source: StoredRecord) -> list[ExpectedRecord]:
         headers = tuple(header for header in source.headers if not header[0].startswith(OWN_HEADERS))
 
