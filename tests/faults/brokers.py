@@ -214,6 +214,7 @@ def add_partitions(bootstrap: str, topic: str, to: int) -> Fault:
             for partition in client.list_topics(topic, timeout=5).topics[topic].partitions.values()
         )
 
+    _await(lambda: led() > 0, f"{topic} has no partition with a leader")  # this broker may not have heard of it yet
     before = led()
     client.create_partitions([NewPartitions(topic, to)])[topic].result(_PATIENCE_S)
     _await(lambda: led() == to, f"{topic} has not {to} partitions with leaders")
