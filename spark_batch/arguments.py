@@ -79,6 +79,9 @@ def parse(argv: Sequence[str], program: str = "audit.py") -> Arguments:
     )
     parser.add_argument("--json", action="store_true", help="the line on stdout is the whole report")
     given = parser.parse_args(argv)
+    if given.since is not None and given.state is not None:
+        # A state that began there would pass over what lies before it for good; one that did not would be no use of --state.
+        parser.error("argument --since: not allowed with argument --state, which goes on from the last audit's cut")
     return Arguments(
         given.pipeline, given.depth, given.state, given.from_beginning, given.since, given.out, given.wait, given.json
     )

@@ -83,7 +83,7 @@ def loaded_of(path: Path) -> LoadedPipeline:
 
 def state_of(args: Arguments, loaded: LoadedPipeline) -> State | None:
     """Where the last audit got to, if this one is to go on from there."""
-    if args.state is None or args.from_beginning or args.since_ms is not None:
+    if args.state is None or args.from_beginning:
         return None
     before = state.load(args.state)
     if before is not None:
@@ -164,23 +164,29 @@ class Audit:
             recreated=scope.recreated,
             previous=scope.previous,
             seen=scope.seen,
+            marks=scope.marks,
             topics=frozenset(admin.names()),
             tell=self.progress.tell,
         )
 
     def next_state(self, context: Context, judged: Judged) -> state.State:
-        """Sequences of workers that wrote nothing since the last audit are kept: they may go on."""
+        """Sequences of workers that wrote nothing since the last audit are kept: they may go on.
+
+        A partition whose committed offset is in doubt keeps its mark, if it has one: with the doubtful offset in its place, the next audit
+        would take what the workers do again up to the mark for their first work, and what they did before for a loss.
+        """
         before = context.previous or {}
         sequences = {
             name: max(judged.sequences.get(name, 0), before.get(name, 0)) for name in {**before, **judged.sequences}
         }
+        certain = {p: c for p, c in context.cut.committed.items() if p not in judged.doubted}
         depths = [self.args.depth] if self.before is None else [self.args.depth, self.before.depth]
         return state.State(
             pipeline=self.loaded.spec.name,
             group=context.cut.group,
             depth=min(depths, key=list(Depth).index),
             taken_ms=context.cut.taken_ms,
-            committed=context.cut.committed,
+            committed=certain | {p: c for p, c in context.marks.items() if p in judged.doubted},
             outputs_from=judged.outputs_from,
             topic_ids=context.cut.topic_ids,
             sequences=sequences,

@@ -61,8 +61,11 @@ class Context:
     previous: Sequences | None = None
     """From the last audit's state; None where this audit begins at the beginning (or at a time)."""
     seen: dict[Partition, int] = field(default_factory=dict)
-    """Per partition of outputs, dead letters and receipts where the last audit stopped reading; empty without one. What stands there or
-    beyond and belongs to source records that were judged then is one too many."""
+    """Per partition of outputs, dead letters and receipts where the last audit stopped reading, 0 for one that was added since; empty
+    without a state. What stands there or beyond and belongs to source records that were judged then is one too many."""
+    marks: dict[Partition, int] = field(default_factory=dict)
+    """Per source partition the offset up to which audits have judged it, from the last audit's state; empty without one. It is the C of the
+    last cut, or of the last one before it that could be believed."""
     topics: frozenset[str] = frozenset()
     """Names of all topics of the cluster that may be seen: what names one that is no source of this pipeline is another pipeline's."""
     tell: Callable[[str], None] = lambda _stage: None
@@ -79,3 +82,5 @@ class Judged:
     sequences: Sequences
     findings: DataFrame | None = None
     """All findings, columns as in model.Finding; None where `judgement.findings` are all there are."""
+    doubted: frozenset[Partition] = frozenset()
+    """Source partitions whose C cannot be believed: the next audit goes on from their mark."""

@@ -24,7 +24,7 @@ from spark_batch.ledger import balances, count_held, foreign_notes, imbalances, 
 from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
 from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
-from spark_batch.planning import make_plan, unsure
+from spark_batch.planning import make_plan, unsure, without
 from spark_batch.receipts import expired_until_ms, receipt_entries, tiles
 from spark_batch.records import CLAIMED, COUNTED, judge_offsets, judge_records, scan
 from spark_batch.scanned import What
@@ -69,7 +69,7 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
     by_content = context.depth is not Depth.OFFSETS and not context.lineage
     work = Work(make_plan(context, tiled), Depth.CONTENT if by_content else context.depth)
     plan, aside = work.planned.plan, work.planned.aside
-    tiled = _without(aside, tiled)
+    tiled = without(aside, tiled)
     receipts = _judge_receipts(context, entries, tiled, work)
     topics = _Topics()
     if work.depth is Depth.OFFSETS:
@@ -106,8 +106,10 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
         took_s=time.monotonic() - started,
         totals=_totals(context, stretches, (*context.findings, *work.planned.findings)),
     )
-    marks = next_outputs_from(context, topics.counted, receipts.first_flying, scanned=held is not None)
-    return Judged(judgement, marks, receipts.sequences, table)
+    # Without lineage nobody can tell which outputs are of source partitions in doubt: the next audit reads them all again.
+    told_apart = context.lineage or not work.planned.doubted
+    marks = next_outputs_from(context, topics.counted, receipts.first_flying, scanned=held is not None and told_apart)
+    return Judged(judgement, marks, receipts.sequences, table, work.planned.doubted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +131,15 @@ def _judge_receipts(context: Context, entries: DataFrame, tiled: DataFrame, work
     gaps = False
     if work.planned.more:
         found = tiled.where(
-            (F.col("what") == "finding") & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
+            F.col("what").isin("finding", "late")
+            & ~F.col("kind").isin([str(Kind.TOPIC_RECREATED), str(Kind.OFFSETS_UNKNOWN)])
         )
         missing = F.col("kind") == str(Kind.RECEIPT_MISSING)
         if hidden:
             found = found.where(~missing)
         work.tables.append(tables.of_tiles(found))
         gaps = not found.where(missing).isEmpty()
-    rows = sequences(context, entries).collect()
+    rows = sequences(context, work.planned.plan, entries).collect()
     if not gaps and not hidden:  # a missing receipt leaves both a gap and a hole: one finding
         work.planned.findings.extend(
             Finding(
@@ -213,14 +216,6 @@ def _judge_topics(context: Context, entries: DataFrame, tiled: DataFrame, work: 
         work.tables.append(tables.of_late(plan, late))
     latency = percentiles((row["hour"], row["latencies"]) for row in rows if row["what"] == "hour")
     return _Topics(counted, totals, latency, disorder)
-
-
-def _without(aside: Aside, tiled: DataFrame) -> DataFrame:
-    """The tiles of source partitions that are judged: what receipts say of the others is not held against anything."""
-    if not aside:
-        return tiled
-    partition = F.concat_ws("/", "topic", F.col("partition").cast("string"))
-    return tiled.where(~partition.isin([f"{topic}/{number}" for topic, number in aside]))
 
 
 def _take(plan: Plan, content: DataFrame, work: Work, kept: Kept) -> None:

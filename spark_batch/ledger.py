@@ -178,7 +178,8 @@ def next_outputs_from(
 ) -> dict[Partition, int]:
     """See Judged.outputs_from. `first_receipts`: per receipts partition the first receipt that claims offsets at or beyond C.
 
-    `scanned`: whether outputs were read; where they were not, the next audit must read what this one would have read.
+    `scanned`: whether outputs were read, and it is known which of them are in flight; else the next audit must read what this one read,
+    or would have read.
     """
     receipts = context.loaded.spec.receipts_topic
     marks = {}

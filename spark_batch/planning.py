@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from spark_batch.context import Begin
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Finding, Kind, Range, Verdict
 from spark_batch.plan import DEAD_LETTERS, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from pyspark.sql import DataFrame
 
@@ -36,6 +36,8 @@ class Planned:
     """About whole topics and partitions, those of the context among them."""
     more: int
     """Findings in the table of tiles, at most: these among them."""
+    doubted: frozenset[Partition]
+    """Source partitions whose C cannot be believed, whether there is one or not (A11)."""
 
 
 def make_plan(context: Context, tiled: DataFrame) -> Planned:
@@ -68,7 +70,7 @@ def make_plan(context: Context, tiled: DataFrame) -> Planned:
             aside[partition] = Verdict.UNKNOWN, whole, summary["tile"]
         elif topic in context.cut.compacted or topic in recreated or topic in context.recreated:
             aside[partition] = Verdict.UNVERIFIABLE, whole, summary["tile"]
-    return Planned(_numbered(context, summaries, aside), aside, findings, more)
+    return Planned(_numbered(context, summaries, aside, unknown), aside, findings, more, frozenset(unknown))
 
 
 def _set_back(context: Context, summaries: Mapping[Partition, Any]) -> dict[Partition, str]:
@@ -90,7 +92,9 @@ def _set_back(context: Context, summaries: Mapping[Partition, Any]) -> dict[Part
     }
 
 
-def _numbered(context: Context, summaries: Mapping[Partition, Any], aside: Aside) -> Plan:
+def _numbered(
+    context: Context, summaries: Mapping[Partition, Any], aside: Aside, unknown: AbstractSet[Partition]
+) -> Plan:
     cut = context.cut
     sources = tuple(sorted(cut.source_start))
     begin, committed, lowest = [], [], []
@@ -100,8 +104,10 @@ def _numbered(context: Context, summaries: Mapping[Partition, Any], aside: Aside
     for partition in sources:
         span, summary = context.audited.get(partition), summaries.get(partition)
         if span is None or partition in aside:
-            # Nothing is judged: with C as begin, outputs below it are taken for judged before, those beyond it for in flight.
-            end = span.end if span is not None else cut.source_start[partition]
+            # Nothing is judged: with C as begin, outputs below it are taken for judged before, those beyond it for in flight. Where C is
+            # in doubt the next audit goes on from the mark, or begins at the beginning: it must read all outputs from there on.
+            certain = span is not None and partition not in unknown
+            end = span.end if span and certain else context.marks.get(partition, cut.source_start[partition])
             begin.append(end)
             committed.append(end)
             lowest.append(0)
@@ -130,9 +136,10 @@ def _numbered(context: Context, summaries: Mapping[Partition, Any], aside: Aside
 
 
 def _judged_below(context: Context, partition: Partition, aside: Aside) -> int:
-    if partition in aside or context.begin.get(partition) is not Begin.CONTINUED:
+    """Also where C is in doubt: the next audit takes what this one reads of the outputs for seen."""
+    if aside.get(partition, (None,))[0] is Verdict.UNVERIFIABLE:
         return 0
-    return context.audited[partition].start
+    return context.marks.get(partition, 0)
 
 
 def _compacted(context: Context) -> list[Finding]:
@@ -150,3 +157,15 @@ def unsure(context: Context, plan: Plan) -> dict[int, Verdict]:
         for number, name in names.items()
         if name in gone | held
     }
+
+
+def without(aside: Aside, tiled: DataFrame) -> DataFrame:
+    """The tiles of source partitions that are judged: what receipts say of the others is not held against anything, but for receipts that
+    came late where it is only the group's offset that is in doubt: no audit sees them again.
+    """
+    if not aside:
+        return tiled
+    partition = F.concat_ws("/", "topic", F.col("partition").cast("string"))
+    others = {verdict: [f"{t}/{n}" for (t, n), each in aside.items() if each[0] is verdict] for verdict in Verdict}
+    late = (F.col("what") == "late") & ~partition.isin(others[Verdict.UNVERIFIABLE])
+    return tiled.where(~partition.isin([f"{topic}/{number}" for topic, number in aside]) | late)

@@ -41,9 +41,9 @@ TILES = (
     "what string, topic string, partition int, tile long, kind string, start long, end long, bucket long, current boolean, "
     "time_ms long, figures array<bigint>, detail string"
 )
-"""Three kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "summary": one per source
-partition, start = where judging begins, end = the lowest claim or -1, bucket = the highest claim or -1, tile = records read, figures[0] =
-findings."""
+"""Four kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "late": a finding that holds
+also where the group's offset is in doubt; "summary": one per source partition, start = where judging begins, end = the lowest claim or -1,
+bucket = the highest claim or -1, tile = records read, figures[0] = findings, late ones among them."""
 _TILES_ARROW = pa.schema(
     [
         ("what", pa.string()),
@@ -123,9 +123,9 @@ def truncated(context: Context) -> bool:
 
 def expired_until_ms(context: Context, entries: DataFrame) -> int:
     """Receipts written before this may have expired: the latest of the times with which truncated receipts partitions begin; -1: none are
-    truncated, or a former audit has seen what they held.
+    truncated, or a former audit has seen what they held. Of partitions that begin where the last audit ended it always has.
     """
-    if context.previous is not None or not truncated(context):
+    if not truncated(context) or all(begin is Begin.CONTINUED for begin in context.begin.values()):
         return -1
     topic = context.loaded.spec.receipts_topic
     gone = [n for (name, n), bounds in context.cut.outputs.items() if name == topic and bounds.start > 0]
@@ -139,7 +139,7 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
     """The function that makes the tiles of one source partition; what it captures goes to the executors."""
     audited, starts = dict(context.audited), dict(context.cut.source_start)
     ids, digest = dict(context.cut.topic_ids), context.loaded.transform.digest
-    begins = dict(context.begin)
+    begins, marks = dict(context.begin), dict(context.marks)
     receipts = context.loaded.spec.receipts_topic
     seen = {partition: end for (topic, partition), end in context.seen.items() if topic == receipts}
     earliest = context.loaded.spec.source.start == "earliest"
@@ -155,8 +155,11 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
         bounds = audited.get(where)
         if foreign:
             rows.finding(Kind.TOPIC_RECREATED, lowest, highest, foreign)
+        late = [] if foreign else _late(table, seen, marks.get(where, 0))
+        for found in late:
+            rows.finding(found.kind, found.start, found.end, found.detail, what="late")
         if bounds is None:
-            rows.summary(-1, lowest, highest, 0)
+            rows.summary(-1, lowest, highest, 0, len(late))
             return rows.table()
         log_start = starts.get(where, 0)
         ends = table["to"].to_numpy()
@@ -173,10 +176,9 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
             table["time_ms"].to_numpy(),
             table["transform"].to_numpy(),
         )
-        made, findings = tile(claims, Bounds(begin, bounds.end, log_start, until_ms, digest))
-        if begins[where] is Begin.CONTINUED:
-            findings += _late(table, seen, begin)
-        rows.summary(begin, lowest, highest, read_below, len(findings))
+        expired_ms = -1 if begins[where] is Begin.CONTINUED else until_ms
+        made, findings = tile(claims, Bounds(begin, bounds.end, log_start, expired_ms, digest))
+        rows.summary(begin, lowest, highest, read_below, len(late) + len(findings))
         rows.pieces(made, width(begin, bounds.end))
         for found in findings:
             rows.finding(found.kind, found.start, found.end, found.detail)
@@ -185,14 +187,14 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
     return make
 
 
-def _late(table: pa.Table, seen: Mapping[int, int], begin: int) -> list[RangeFinding]:
+def _late(table: pa.Table, seen: Mapping[int, int], mark: int) -> list[RangeFinding]:
     """Receipts that stand behind all that the last audit has read, and claim what was claimed then: offsets were set back in between."""
     columns = (table[name].to_pylist() for name in ("from", "to", "at_partition", "at_offset"))
     detail = "a receipt that was written after the last audit claims these offsets again"
     return [
-        RangeFinding(Kind.RECEIPT_OVERLAP, low, min(high, begin), detail)
+        RangeFinding(Kind.RECEIPT_OVERLAP, low, min(high, mark), detail)
         for low, high, partition, offset in zip(*columns, strict=True)
-        if low < begin and low < high and offset >= seen.get(partition, offset + 1)
+        if low < mark and low < high and offset >= seen.get(partition, offset + 1)
     ]
 
 
@@ -222,9 +224,9 @@ class _Rows:
         figures[0, 0] = findings
         self._add("summary", figures, tile=[read], start=[begin], end=[lowest], bucket=[highest])
 
-    def finding(self, kind: Kind, start: int, end: int, detail: str) -> None:
+    def finding(self, kind: Kind, start: int, end: int, detail: str, what: str = "finding") -> None:
         figures = np.zeros((1, self._columns), np.int64)
-        self._add("finding", figures, kind=[str(kind)], start=[start], end=[end], detail=[detail])
+        self._add(what, figures, kind=[str(kind)], start=[start], end=[end], detail=[detail])
 
     def pieces(self, tiles: Tiles, step: int) -> None:
         which, low, high = pieces(tiles.start, tiles.end, step)

@@ -29,6 +29,7 @@ class Scope:
     recreated: frozenset[str]
     previous: Sequences | None
     seen: dict[Partition, int]
+    marks: dict[Partition, int]
 
 
 def scope_of(cut: Cut, state: State | None, since: Mapping[Partition, int] | None = None) -> Scope:
@@ -64,20 +65,23 @@ def scope_of(cut: Cut, state: State | None, since: Mapping[Partition, int] | Non
         unknown=frozenset(unknown),
         recreated=recreated,
         previous=state.sequences if state and since is None else None,
-        seen={p: end for p, end in state.outputs_end.items() if p[0] not in recreated}
+        # A partition that was added since is new from its first record on. Of a topic that was none of the pipeline's then nobody knows
+        # since when its records are there.
+        seen={p: state.outputs_end.get(p, 0) for p in cut.outputs if p[0] in state.topic_ids.keys() - recreated}
         if state and since is None
         else {},
+        marks={p: mark for p, mark in before.items() if p in cut.source_start},
     )
 
 
 def _doubt(committed: int | None, last: int | None, source_end: int) -> str | None:
     """Why a partition's committed offset cannot be believed (A11); None where it can."""
     if committed is None:
-        return None if last is None else f"its offset is gone (expired or deleted); the last audit saw {last}"
+        return None if last is None else f"its offset is gone (expired or deleted); it was audited up to {last}"
     if committed > source_end:
         return f"its offset {committed} lies beyond the partition's end {source_end}"
     if last is not None and committed < last:
-        return f"its offset {committed} was reset backwards; the last audit saw {last}"
+        return f"its offset {committed} was reset backwards; it was audited up to {last}"
     return None
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from spark_batch.context import Context
+    from spark_batch.plan import Plan
 
 HOLES = (
     "transactional_id string, incarnation string, last bigint, hole bigint, at_partition int, at_offset bigint, flying bigint, "
@@ -34,14 +35,15 @@ _HOLES_ARROW = pa.schema(
 )
 
 
-def sequences(context: Context, entries: DataFrame) -> DataFrame:
+def sequences(context: Context, plan: Plan, entries: DataFrame) -> DataFrame:
     """Rows as in HOLES, per (transactional id, incarnation) and partition of the receipts: one, unless partitions were added.
 
-    last: highest sequence of a receipt wholly below C, 0: none. hole: sequence of the first receipt that is missing, or null; at_partition:
-    of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets at or beyond C, first_flying: where they
-    begin.
+    last: highest sequence of a receipt wholly below C, or the one before the first that was looked at. hole: sequence of the first receipt
+    that is missing, or null; at_partition: of the receipts; at_offset: of the receipt behind the hole. flying: receipts that claim offsets
+    at or beyond C, where it is in doubt beyond what audits have judged; first_flying: where they begin.
     """
-    committed = {f"{topic}/{partition}": offset for (topic, partition), offset in context.cut.committed.items()}
+    ends = zip(plan.sources, plan.committed, strict=True)
+    committed = {f"{topic}/{partition}": offset for (topic, partition), offset in ends}
     previous = dict(context.previous or {})
     # Without a former audit, and not reading from the very beginning, sequences may have begun before what is read.
     from_the_first = context.previous is not None or not (truncated(context) or _begins_late(context))
@@ -51,10 +53,10 @@ def sequences(context: Context, entries: DataFrame) -> DataFrame:
         c = np.array([committed.get(f"{topic}/{partition}", -1) for topic, partition in where], np.int64)
         sequence = table["sequence"].to_numpy()
         flying = np.isin(sequence, sequence[table["to"].to_numpy() > c])
-        last = int(sequence[~flying].max(initial=0))
         name = table["transactional_id"][0].as_py(), table["incarnation"][0].as_py()
         distinct, first = np.unique(sequence, return_index=True)
         before = previous.get(name, 0) if from_the_first else int(distinct[0]) - 1
+        last = int(sequence[~flying].max(initial=before))
         known = distinct > before
         distinct, first = np.concatenate(([before], distinct[known])), first[known]
         wrong = np.flatnonzero(np.diff(distinct) > 1)

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devkit.reader import read
-from spark_batch.model import Depth, ExitCode, Kind
+from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import KINDS, Expected, expected_at, found, sow
 from tests.audit.scenes import SCENES, set_offset
 from tests.audit.sensitivity import judged, mixed, scene
-from tests.audit.world import World
+from tests.audit.world import PATIENCE_S, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from spark_batch.model import Partition
     from tests.audit.world import Fate, Place, Planned
 
 SEED = 20261
@@ -105,8 +106,9 @@ def test_a_deleted_group_is_told_from_a_pipeline_that_has_not_begun(
 def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many(
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
-    """Two ways: a zombie writes an output once more; a hand sets offsets back, the workers do a range again and go on, so that at the next
-    audit no offset looks strange. The first audit, of what was there until then, found nothing.
+    """Two ways: a zombie writes an output once more; a hand sets offsets back, the workers do a range again and go on, so that at the last
+    audit no offset looks strange. The first audit, of what was there until then, found nothing; one in between, before the range is done
+    again, cannot tell more than that the offsets were set back.
     """
     world = World(bootstrap, tmp_path, Random(SEED + 10), records=600)
     half = len(world.transactions) // 2
@@ -124,6 +126,10 @@ def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many
         set_offset(world, part.place, part.from_)
         part.messages, originals = [planned.copy() for planned in part.messages], part.messages
         copies += [(copy, sources[id(old)]) for copy, old in zip(part.messages, originals, strict=True)]
+    between = auditor(world.path, state=state)
+    back = [Expected(Kind.OFFSETS_UNKNOWN, *part.place, part.from_) for part in again.parts]
+    assert (between.exit_code, Counter(found(between.findings))) == (ExitCode.CANNOT_JUDGE, Counter(back))
+
     world.transactions.insert(half, dataclasses.replace(again, sequence=1, incarnation="another", late=[zombie]))
     world.write(half)
     second = auditor(world.path, state=state)
@@ -131,6 +137,35 @@ def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many
     doubles = [Expected(Kind.DUPLICATE, *copy.place, source=source) for copy, source in [*copies, (zombie, fate.place)]]
     overlaps = [Expected(Kind.RECEIPT_OVERLAP, *part.place, part.from_, part.to) for part in again.parts]
     assert Counter(found(second.findings)) == Counter(doubles + overlaps)
+
+
+def test_offsets_that_were_gone_for_a_while_and_are_restored_cost_nothing_but_the_audit_in_between(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """Nothing is missing, nothing was done twice: the audit goes on where it was before the group was deleted."""
+    world = World(bootstrap, tmp_path, Random(SEED + 11), records=400)
+    half = len(world.transactions) // 2
+    state = tmp_path / "state"
+    world.write(0, half)
+    offsets = committed(world, half)
+    assert auditor(world.path, state=state).exit_code is ExitCode.COMPLETE
+    for future in world.admin.delete_consumer_groups([world.loaded.spec.group]).values():
+        future.result(PATIENCE_S)
+    between = auditor(world.path, state=state)
+    gone = [Expected(Kind.OFFSETS_UNKNOWN, *place, None) for place in offsets]
+    assert (between.exit_code, Counter(found(between.findings))) == (ExitCode.CANNOT_JUDGE, Counter(gone))
+    for place, offset in offsets.items():
+        set_offset(world, place, offset)
+    world.write(half)
+    last = auditor(world.path, state=state)
+    assert (last.exit_code, found(last.findings)) == (ExitCode.COMPLETE, [])
+    records_judged = sum(records for verdict, records in last.totals.items() if verdict is not Verdict.IN_FLIGHT)
+    assert records_judged == sum(len(part.fates) for t in world.transactions[half:] for part in t.parts)
+
+
+def committed(world: World, end: int) -> dict[Partition, int]:
+    """What the group has committed after so many transactions."""
+    return {part.place: part.to for transaction in world.transactions[:end] for part in transaction.parts}
 
 
 def _planned(fate: Fate) -> list[Planned]:

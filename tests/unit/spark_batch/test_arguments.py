@@ -53,6 +53,10 @@ def test_a_time_is_utc_unless_it_says_else(text: str, expected: int) -> None:
             ["--pipeline", "p", "--since", "2026-01-31", "--from-beginning"],
             "argument --from-beginning: not allowed with argument --since",
         ),
+        (
+            ["--pipeline", "p", "--since", "2026-01-31", "--state", "s"],
+            "argument --since: not allowed with argument --state, which goes on from the last audit's cut",
+        ),
         (["--pipeline", "p", "--deep"], "unrecognized arguments: --deep"),
     ],
 )

@@ -38,6 +38,24 @@ def test_with_a_state_it_goes_on_and_takes_new_partitions_whole() -> None:
     assert (scope.outputs_from, scope.previous, scope.findings) == ({OUT: 15}, STATE.sequences, ())
 
 
+def test_marks_are_kept_whatever_the_group_says_now() -> None:
+    """Also of a partition whose offset is gone; not of one that is no source any more."""
+    state = replace(STATE, committed={A: 7, B: 9, ("in", 9): 3})
+    for committed in ({A: 10, B: 20}, {A: 6, B: 20}, {A: 13}, {}):
+        assert scope_of(replace(CUT, committed=committed), state).marks == {A: 7, B: 9}
+    assert scope_of(CUT, None).marks == {}
+
+
+def test_an_output_partition_that_was_added_is_new_from_its_first_record_on() -> None:
+    """Of a topic that the state does not know it cannot be said since when its records are there."""
+    outputs = {OUT: Range(3, 30), ("out", 1): Range(0, 5), ("other", 0): Range(0, 9)}
+    cut = replace(CUT, outputs=outputs, topic_ids={**CUT.topic_ids, "other": "3"})
+    assert scope_of(cut, replace(STATE, outputs_end={OUT: 20})).seen == {OUT: 20, ("out", 1): 0}
+    assert scope_of(cut, None).seen == {}
+    recreated = replace(cut, topic_ids={**cut.topic_ids, "out": "9"})
+    assert scope_of(recreated, replace(STATE, outputs_end={OUT: 20})).seen == {}
+
+
 def test_since_begins_at_offsets_by_time_and_reads_all_outputs() -> None:
     """A partition without a record so late has nothing to judge; a time beyond C begins at C."""
     scope = scope_of(CUT, STATE, {A: 11})
@@ -57,9 +75,9 @@ def test_offsets_that_cannot_be_believed_are_unknown() -> None:
         return (Finding(Kind.OFFSETS_UNKNOWN, "in", 0, offset, detail=f"group g: {detail}"),)
 
     assert found == [
-        ({A}, None, unknown(None, "its offset is gone (expired or deleted); the last audit saw 7")),
+        ({A}, None, unknown(None, "its offset is gone (expired or deleted); it was audited up to 7")),
         ({A}, Range(0, 13), unknown(13, "its offset 13 lies beyond the partition's end 12")),
-        ({A}, Range(6, 6), unknown(6, "its offset 6 was reset backwards; the last audit saw 7")),
+        ({A}, Range(6, 6), unknown(6, "its offset 6 was reset backwards; it was audited up to 7")),
     ]
 
 
