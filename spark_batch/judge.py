@@ -46,6 +46,13 @@ if TYPE_CHECKING:
     from spark_batch.planning import Aside
 
 
+_OTHERS = {
+    "other": "another transform wrote these outputs: what they must be is not known",
+    "unstamped": "workers with lineage: false wrote these outputs, and the pipeline has it on now: which are there cannot be told",
+}
+"""By records.JUDGED: what is said of outputs that another pipeline file is behind."""
+
+
 def judge(context: Context) -> Judged:
     """Everything that can be said at the context's depth. Spark's own errors pass through."""
     kept = Kept()
@@ -189,14 +196,13 @@ def _judge_topics(context: Context, entries: DataFrame, tiled: DataFrame, work: 
                 work.count(row["source"], row["start"], verdict, records)
         elif row["what"] == "range":
             ranges.setdefault(row["source"], []).append((row["start"], row["end"]))
-        elif row["what"] == "other":
-            detail = "another transform wrote these outputs: what they must be is not known"
+        elif row["what"] in _OTHERS:
             source: Partition = plan.sources[row["source"]]
             work.planned.findings.append(
-                Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=detail)
+                Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=_OTHERS[row["what"]])
             )
     counted, pairs, disorder = tallies(scanned, plan)
-    work.notes.extend(foreign_notes(counted))
+    work.notes.extend(foreign_notes(counted, unstamped=any(row["what"] == "unstamped" for row in rows)))
     if any(what in (What.ORPHAN, What.LATE) for what, _ in counted):
         work.tables.append(tables.of_scan(plan, scanned))
     totals = [row["figures"] for row in rows if row["what"] == "total"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -14,7 +15,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from spark_batch.errors import CannotJudgeError, CannotStartError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -24,6 +25,7 @@ _ADMIN = "org.apache.kafka.clients.admin"
 _TIMEOUT_MS = 30_000
 _TOGETHER_S = 5.0
 _POLL_S = 0.02
+_OFFSETS_TOPIC = "__consumer_offsets"
 _UNREACHABLE = frozenset({"TimeoutException", "ConfigException", "BootstrapResolutionException"})
 
 
@@ -51,6 +53,9 @@ class Transaction:
     state: str
     epoch: int
     partitions: frozenset[Partition]
+    producer_id: int = -1
+    since_ms: int = -1
+    """When it began, milliseconds since the epoch; -1: none has."""
 
 
 class AdminError(CannotJudgeError):
@@ -112,25 +117,49 @@ class KafkaAdmin:
             topic for topic, key in resources.items() if "compact" in configs.get(key).get("cleanup.policy").value()
         )
 
-    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def committed(
+        self, group: str, partitions: Iterable[Partition], wait_s: float = _TIMEOUT_MS / 1000
+    ) -> dict[Partition, int]:
         """The group's committed offsets; a partition without one is absent.
 
         Stable ones (KIP-447): of a partition whose offset is in a transaction that has not ended there is no answer, and Java's Admin
         leaves it out in silence (ListConsumerGroupOffsetsHandler). So we ask until there is one for each: for all of them together, so
         that all offsets of a transaction are there or none; after some seconds, because among many workers some transaction may always
-        be open, for the missing ones alone. AdminError names those that stay open.
+        be open, for the missing ones alone. AdminError names those that stay open for `wait_s` seconds, and their transactions.
         """
         wanted, began = set(partitions), time.monotonic()
         found = self._stable(group, wanted)
         while missing := wanted - found.keys():
             waited_s = time.monotonic() - began
-            if waited_s > _TIMEOUT_MS / 1000:
+            if waited_s > wait_s:
                 names = ", ".join(f"{topic}[{number}]" for topic, number in sorted(missing))
-                why = f"a transaction that commits offsets of {names} has not ended for {waited_s:.0f} s"
+                why = f"a transaction that commits offsets of {names} has not ended for {waited_s:.0f} s: {self._committing(group)}"
+                found |= self._stable(group, missing)
+                if missing <= found.keys():  # it has, while its name was asked for
+                    continue
                 raise AdminError(f"read the offsets of group {group}", "UnstableOffsetCommitException", why)
             time.sleep(_POLL_S)
             found = self._stable(group, wanted) if waited_s < _TOGETHER_S else found | self._stable(group, missing)
         return {partition: offset for partition, offset in found.items() if offset is not None}
+
+    def _committing(self, group: str) -> str:
+        """A sentence that names the transactions over the partition of offsets in which the group's are kept (KIP-664)."""
+        try:
+            kept = self.topics([_OFFSETS_TOPIC])[_OFFSETS_TOPIC].partitions
+            number = (
+                abs(self._jvm.java.util.Objects.hashCode(group)) % 2**31 % kept
+            )  # as GroupMetadataManager.partitionFor
+            listed = self._call("list transactions", self._admin.listTransactions().all().get)
+            found = self._transactions([it.transactionalId() for it in listed])
+        except CannotJudgeError as error:
+            return f"which one cannot be told ({error})"
+        open_ones = [
+            f"producer {it.producer_id}, epoch {it.epoch}, transactional id {it.transactional_id}, since "
+            f"{datetime.fromtimestamp(it.since_ms / 1000, UTC).isoformat(timespec='seconds')}, its coordinator says {it.state}"
+            for it in sorted(found, key=lambda each: each.since_ms)
+            if (_OFFSETS_TOPIC, number) in it.partitions
+        ]
+        return "; ".join(open_ones) or f"no coordinator lists one over {_OFFSETS_TOPIC}[{number}]: it hangs"
 
     def _stable(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
         """Offset, or None where none was ever committed; a partition whose offset is about to change is absent."""
@@ -193,10 +222,13 @@ class KafkaAdmin:
         wanted = frozenset(producer_ids)
         # Unfiltered: py4j unboxes every Long, so a collection of them, as filterProducerIds wants it, cannot be made from here.
         listed = self._call("list transactions", self._admin.listTransactions().all().get)
-        by_name = {it.transactionalId(): it.producerId() for it in listed if it.producerId() in wanted}
-        result = self._admin.describeTransactions(self._list(by_name))
-        found = {}
-        for name, producer in by_name.items():
+        found = self._transactions([it.transactionalId() for it in listed if it.producerId() in wanted])
+        return {each.producer_id: each for each in found}
+
+    def _transactions(self, names: Sequence[str]) -> list[Transaction]:
+        result = self._admin.describeTransactions(self._list(names))
+        found = []
+        for name in names:
             try:
                 about = self._call(f"describe transaction {name}", result.description(name).get)
             except AdminError as error:
@@ -204,7 +236,17 @@ class KafkaAdmin:
                     continue
                 raise
             partitions = frozenset(map(self._key, about.topicPartitions()))
-            found[producer] = Transaction(name, about.state().toString(), about.producerEpoch(), partitions)
+            began = about.transactionStartTimeMs()
+            found.append(
+                Transaction(
+                    name,
+                    about.state().toString(),
+                    about.producerEpoch(),
+                    partitions,
+                    about.producerId(),
+                    began.getAsLong() if began.isPresent() else -1,
+                )
+            )
         return found
 
     def _partition(self, partition: Partition) -> Any:

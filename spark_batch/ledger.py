@@ -151,14 +151,15 @@ def balances(plan: Plan, totals: Sequence[Sequence[int]], *, faults: bool) -> tu
     return tuple(sorted(rows, key=lambda row: (row.role != "output", row.topic)))
 
 
-def foreign_notes(counted: Tallies) -> list[str]:
-    """A sentence per topic that holds records of others."""
+def foreign_notes(counted: Tallies, *, unstamped: bool) -> list[str]:
+    """A sentence per topic that holds records of others. `unstamped`: workers wrote outputs without lineage, which look the same."""
+    own = "or were written by its workers while they left no lineage" if unstamped else "or that of another topic"
     sums: dict[str, int] = {}
     for (what, (topic, _)), (records, _) in counted.items():
         if what is What.FOREIGN and records:
             sums[topic] = sums.get(topic, 0) + records
     return [
-        f"{records} records in {topic} are not this pipeline's: they have no lineage, or that of another topic"
+        f"{records} records in {topic} are not this pipeline's: they have no lineage, {own}"
         for topic, records in sorted(sums.items())
     ]
 

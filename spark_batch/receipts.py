@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _RECEIPT = (
     "schema int, pipeline string, transactional_id string, incarnation string, sequence long, transform string, time_ms long, "
-    "partitions array<struct<topic: string, partition: int, `from`: long, `to`: long, read: long, filtered: long, "
+    "lineage boolean, partitions array<struct<topic: string, partition: int, `from`: long, `to`: long, read: long, filtered: long, "
     "dead_lettered: long, written: map<string, long>, topic_id: string>>"
 )
 _SCHEMA_VERSION = 1
@@ -64,6 +64,7 @@ _TILES_ARROW = pa.schema(
 
 def receipt_entries(context: Context) -> DataFrame:
     """One row per entry of `partitions[]` of this pipeline's receipts: the receipt's fields, at_partition and at_offset (where it stands),
+    unstamped (see tiling.Claims),
     and topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
     """
     spec = context.loaded.spec
@@ -75,7 +76,8 @@ def receipt_entries(context: Context) -> DataFrame:
     return (
         entries.where(F.col("receipt.pipeline") == spec.name)
         .select("at_partition", "at_offset", "receipt.*", F.explode("receipt.partitions").alias("entry"))
-        .drop("schema", "pipeline", "partitions")
+        .withColumn("unstamped", F.lit(context.lineage) & ~F.coalesce("lineage", F.lit(True)))
+        .drop("schema", "pipeline", "partitions", "lineage")
         .select("*", "entry.*")
         .drop("entry")
     )
@@ -100,6 +102,7 @@ def tiles(context: Context, entries: DataFrame, expired_until_ms: int) -> DataFr
         figures.alias("figures"),
         "time_ms",
         "transform",
+        "unstamped",
         "topic_id",
         "at_partition",
         "at_offset",
@@ -175,6 +178,7 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
             table["figures"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, columns),
             table["time_ms"].to_numpy(),
             table["transform"].to_numpy(),
+            table["unstamped"].to_numpy(),
         )
         expired_ms = -1 if begins[where] is Begin.CONTINUED else until_ms
         made, findings = tile(claims, Bounds(begin, bounds.end, log_start, expired_ms, digest))

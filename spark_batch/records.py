@@ -46,9 +46,9 @@ SUMMED = (
 latency.by_hour."""
 JUDGED = "what string, source int, tile long, start long, end long, current boolean, figures array<bigint>, hour long, latencies binary"
 """Kinds of rows. "stretch": from start, records per verdict of COUNTED. "drill": a piece to be judged by content, with the figures of its
-receipt if it is exactly one's. "range": what all these pieces make, "other": from the first to the last of them of another transform.
-"total": of a source partition, dead letters and outputs per topic that receipts claim, then that were found of what they claim. "hour":
-see latency.by_hour."""
+receipt if it is exactly one's. "range": what all these pieces make; "other", "unstamped": from the first to the last of them of another
+transform, without lineage. "total": of a source partition, dead letters and outputs per topic that receipts claim, then that were found of
+what they claim. "hour": see latency.by_hour."""
 CLAIMED = (Verdict.CLAIMED, Verdict.EXPIRED)
 OTHERS = 4
 RANGES = 200
@@ -122,7 +122,7 @@ def judge_offsets(plan: Plan, tiles: DataFrame) -> DataFrame:
         table = table.sort_by([("tile", "ascending"), ("start", "ascending")])
         source = table["source"][0].as_py()
         pieces = read_pieces(table)
-        gone, known = pieces.kind == "expired", np.isin(pieces.kind, ["claim", "overlap", "part"])
+        gone, known = pieces.kind == "expired", np.isin(pieces.kind, ["claim", "overlap", "part", "unstamped"])
         counts = np.stack([np.where(known, claimed(pieces), 0), np.where(gone, expired(pieces), 0)], axis=1)
         return _judged_table(_stretch_rows(plan, source, pieces, counts))
 
@@ -238,10 +238,11 @@ def _drills(source: int, pieces: Pieces, drill: Any) -> list[tuple[Any, ...]]:
     if len(ranges) > RANGES:
         ranges = [(ranges[0][0], ranges[-1][1])]  # more is read than is judged
     rows += [("range", source, -1, low, high, True, []) for low, high in ranges]
-    other = drill & ~pieces.current
-    if other.any():
-        span = int(pieces.start[other].min()), int(pieces.end[other].max())
-        rows.append(("other", source, -1, *span, False, []))
+    unstamped = pieces.kind == "unstamped"
+    for what, other in (("other", drill & ~pieces.current & ~unstamped), ("unstamped", drill & unstamped)):
+        if other.any():
+            span = int(pieces.start[other].min()), int(pieces.end[other].max())
+            rows.append((what, source, -1, *span, False, []))
     return rows
 
 

@@ -38,6 +38,8 @@ class Tile(StrEnum):
     """Several receipts that overlap: which of them is right cannot be told, so no figures are held against the topics."""
     PART = "part"
     """A receipt that reaches beyond what is judged: its figures are of more than the tile."""
+    UNSTAMPED = "unstamped"
+    """Outputs without lineage (Claims.unstamped): whether they are there cannot be told, so no figures are held against the topics."""
     EXPIRED = "expired"
     """Below the source's log start."""
     UNPROVEN = "unproven"
@@ -54,6 +56,8 @@ class Claims:
     """Columns: read, filtered, dead-lettered, then outputs per topic, then outputs to topics that are none of the pipeline's."""
     time_ms: NDArray[np.int64]
     digest: NDArray[np.object_]
+    unstamped: NDArray[np.bool_]
+    """Whether outputs are told by lineage, and the worker left none (`lineage: false`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Tiles:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     current: NDArray[np.bool_]
-    """Whether the transform was the one that the pipeline file has now."""
+    """Whether the transform was the one that the pipeline file has now, and what it yielded can be told."""
     figures: NDArray[np.int64]
     """As in `Claims`; of no meaning for kinds without figures."""
     time_ms: NDArray[np.int64]
@@ -126,6 +130,8 @@ def tile(claims: Claims, bounds: Bounds) -> tuple[Tiles, list[RangeFinding]]:
             rows.append(_gap(at, low, before, claims, bounds))
         beyond = low < at or high > bounds.committed
         kind = Tile.PART if beyond else Tile.OVERLAP if after - first > 1 else Tile.CLAIM
+        if claims.unstamped[order[first:after]].any():
+            kind = Tile.UNSTAMPED
         if high > bounds.committed:
             findings.append(_crossing(low, high, bounds))
         before = int(order[first])
@@ -171,6 +177,7 @@ def _tiles(rows: list[tuple[Tile, int, int, int]], claims: Claims, bounds: Bound
     claim = np.array([row[3] for row in rows], np.int64)
     known = claims.digest[claim] == bounds.digest if len(claims.start) else np.ones(len(rows), np.bool_)
     current = np.where(claim < 0, True, known).astype(np.bool_)
+    current &= np.array([row[0] is not Tile.UNSTAMPED for row in rows], np.bool_)
     # What nobody claims was written between its neighbours: by another transform, unless both are of this one.
     after = np.append(current[1:], True)
     unclaimed = np.array([row[0] is Tile.GAP for row in rows], np.bool_)

@@ -203,6 +203,7 @@ class TransactionalLoop:
             worker=WORKER_VERSION,
             time_ms=time.time_ns() // 1_000_000,
             partitions=filled.parts,
+            lineage=self._settings.lineage,
         )
 
     def _commit(self, receipt: Receipt) -> None:

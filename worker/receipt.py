@@ -58,6 +58,8 @@ class Receipt:
     """When the transaction was about to commit, milliseconds since the epoch, by the worker's clock."""
     partitions: tuple[PartitionReceipt, ...]
     schema: int = SCHEMA
+    lineage: bool = True
+    """Whether outputs carry the lineage header. Receipts of workers that did not say so have no such field: theirs do."""
 
     def encode(self) -> bytes:
         """The record's value."""

@@ -157,6 +157,11 @@ def test_a1_offsets_in_an_open_transaction_are_waited_for(admin: KafkaAdmin, boo
         asked = pool.submit(admin.committed, topic, partitions)
         with pytest.raises(TimeoutError):
             asked.result(0.5)
+        with pytest.raises(CannotJudgeError) as caught:
+            admin.committed(topic, partitions, 0.2)
+        assert f"a transaction that commits offsets of {topic}[0] has not ended for 0 s: producer " in str(caught.value)
+        assert f", transactional id {topic}, since 20" in str(caught.value)
+        assert str(caught.value).endswith(", its coordinator says Ongoing")
         producer.commit_transaction(PATIENCE_S)
         assert asked.result(PATIENCE_S) == {partitions[0]: 7, partitions[1]: 6}
     consumer.close()
@@ -266,7 +271,8 @@ def test_a_pattern_takes_the_topics_that_are_there(admin: KafkaAdmin, bootstrap:
     text = 'name: {name}\nsource: {{pattern: "^{pattern}$"}}\nsink: {{topic: out}}\n'
     path.write_text(text.format(name=name, pattern=f"{name}-in[.].*"))
     found = topics_of(load_pipeline(path), admin)
-    assert found == Topics((f"{name}-in.a", f"{name}-in.b"), ("out", f"{name}.dead-letters", f"{name}.receipts"))
+    written = ("out", f"{name}.dead-letters", f"{name}.receipts")
+    assert found == Topics((f"{name}-in.a", f"{name}-in.b"), written, f"^{name}-in[.].*$")
     path.write_text(text.format(name=name, pattern=f"{name}-none"))
     with pytest.raises(CannotJudgeError, match="no topic matches the source's pattern"):
         topics_of(load_pipeline(path), admin)

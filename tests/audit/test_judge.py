@@ -131,3 +131,26 @@ def test_another_transform_is_no_false_alarm(scene: Scene, auditor: Auditor, tmp
     assert judgement.exit_code is ExitCode.CANNOT_JUDGE
     assert judgement.finding_counts == {Kind.OTHER_TRANSFORM: len(scene.partitions)}
     assert judgement.totals[Verdict.UNVERIFIABLE] == RECORDS
+
+
+@pytest.mark.long  # two audits and two workers
+def test_outputs_from_before_lineage_was_switched_on_are_unverifiable_and_not_missing(
+    auditor: Auditor, bootstrap: str, tmp_path: Path
+) -> None:
+    """Receipts say which those are. Switched off, all of them are compared by content: a header more or less is no difference there."""
+    with Scene(bootstrap, tmp_path, records=100) as scene:
+        scene.produce(60)
+        scene.drain(env={"RECKON_LINEAGE": "false"})
+        bare = scene.committed()
+        scene.produce(40)
+        scene.drain()
+        judgement = auditor(scene.path)
+        ranges = [(f.kind, f.topic, f.partition, f.offset, f.end) for f in judgement.findings]
+        assert ranges == [(Kind.OTHER_TRANSFORM, *place, 0, end) for place, end in sorted(bare.items())]
+        assert {f.detail.partition(" wrote")[0] for f in judgement.findings} == {"workers with lineage: false"}
+        assert (judgement.exit_code, judgement.totals[Verdict.UNVERIFIABLE]) == (ExitCode.CANNOT_JUDGE, 60)
+        assert sum(judgement.totals.values()) == 100
+        text = scene.path.read_text()
+        scene.path.write_text(f"{text}lineage: false\n")
+        off = auditor(scene.path)
+        assert (off.exit_code, off.findings, off.totals) == (ExitCode.COMPLETE, (), verdicts(scene))

@@ -136,9 +136,11 @@ def test_outputs_in_flight_are_no_orphans_and_the_next_audit_judges_them(
     world.write(0, half)
     read_offsets, calls = KafkaAdmin.committed, 0
 
-    def committed(admin: KafkaAdmin, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def committed(
+        admin: KafkaAdmin, group: str, partitions: Iterable[Partition], wait_s: float = PATIENCE_S
+    ) -> dict[Partition, int]:
         nonlocal calls
-        offsets = read_offsets(admin, group, partitions)
+        offsets = read_offsets(admin, group, partitions, wait_s)
         calls += 1
         if calls == 1:
             world.write(half)

@@ -493,6 +493,7 @@ class World:
                 "transform": self.loaded.transform.digest,
                 "worker": "0.1.0",
                 "time_ms": EPOCH_MS + 3_600_000 + 100 * self.transactions.index(transaction),
+                "lineage": self.loaded.spec.lineage,
                 "partitions": [part.entry(self.topic_ids[part.topic]) for part in transaction.parts],
             }
         )

@@ -86,6 +86,7 @@ def test_a_lineage_header_of_an_upstream_pipeline_is_replaced(scene: Scene, line
     scene.drain(env={"RECKON_LINEAGE": lineage})
     own = [(("reckon.source", f"{scene.source}/0/{n}/0".encode()),) if expected == "own" else () for n in (0, 1)]
     assert [(("mine", b"1"), *own[0]), own[1]] == [record.headers for record in in_topic(scene, scene.sink)]
+    assert [receipt["lineage"] for receipt in scene.receipt_values()] == [expected == "own"]
 
 
 def test_keys_go_to_the_partitions_where_javas_clients_put_them(bootstrap: str, tmp_path: Path) -> None:
@@ -183,6 +184,7 @@ def test_a_receipt_says_what_one_transaction_did(bootstrap: str, tmp_path: Path)
             "sequence": 1,
             "transform": starting["transform"],
             "worker": WORKER_VERSION,
+            "lineage": True,
             "partitions": [
                 {
                     "topic": scene.source,

@@ -17,13 +17,16 @@ NOW, OLD = "sha256:now", "sha256:old"
 
 
 def claims(*ranges: tuple[int, int], digests: str = "", times: tuple[int, ...] = ()) -> Claims:
-    """`digests`: a letter per receipt, "o" for another transform. Every receipt says that it read a record per offset."""
+    """`digests`: a letter per receipt, "o" for another transform, "u" for outputs without lineage. Every receipt says that it read a
+    record per offset."""
     start = np.array([low for low, _ in ranges], np.int64)
     end = np.array([high for _, high in ranges], np.int64)
     figures = np.zeros((len(ranges), 5), np.int64)
     figures[:, 0] = end - start
-    names = np.array([OLD if letter == "o" else NOW for letter in digests or "n" * len(ranges)], object)
-    return Claims(start, end, figures, np.array(times or range(len(ranges)), np.int64), names)
+    letters = digests or "n" * len(ranges)
+    names = np.array([OLD if letter == "o" else NOW for letter in letters], object)
+    unstamped = np.array([letter == "u" for letter in letters], np.bool_)
+    return Claims(start, end, figures, np.array(times or range(len(ranges)), np.int64), names, unstamped)
 
 
 def bounds(begin: int, committed: int, log_start: int = 0, expired_until: int = -1) -> Bounds:
@@ -173,3 +176,18 @@ def test_tiles_of_random_claims_tile_what_is_judged_and_findings_cover_what_is_w
             kinds = {kind for kind, low, high in findings if low <= offset < high} - {Kind.OFFSETS_UNKNOWN}
             expected = {Kind.RECEIPT_MISSING} if times == 0 else {Kind.RECEIPT_OVERLAP} if times > 1 else set()
             assert (seed, offset, kinds) == (seed, offset, expected)
+
+
+def test_outputs_without_lineage_are_not_held_against_their_receipts() -> None:
+    """Not where several receipts claim the same either, one of them with lineage; nor what nobody claims beside them."""
+    tiles, findings = tile(claims((0, 5), (5, 9), (7, 12), (15, 20), (20, 30), digests="nunun"), bounds(0, 30))
+    rows = list(zip(tiles.kind, tiles.start.tolist(), tiles.end.tolist(), tiles.current.tolist(), strict=True))
+    assert rows == [
+        (Tile.CLAIM, 0, 5, True),
+        (Tile.UNSTAMPED, 5, 12, False),
+        (Tile.GAP, 12, 15, False),
+        (Tile.UNSTAMPED, 15, 20, False),
+        (Tile.CLAIM, 20, 30, True),
+    ]
+    told = [(found.kind, found.start, found.end) for found in findings]
+    assert told == [(Kind.RECEIPT_OVERLAP, 7, 9), (Kind.RECEIPT_MISSING, 12, 15)]

@@ -24,7 +24,7 @@ JSON = (
     b'{"pipeline":"orders","transactional_id":"orders-a","incarnation":"6b0f","sequence":7,"transform":"sha256:00",'
     b'"worker":"0.1.0","time_ms":1700000000000,"partitions":['
     b'{"topic":"in","partition":0,"to":20,"read":9,"filtered":2,"dead_lettered":1,"written":{"out":5,"other":1},"topic_id":null,"from":10},'
-    b'{"topic":"in","partition":1,"to":1,"read":1,"filtered":1,"dead_lettered":0,"written":{},"topic_id":"wT","from":0}],"schema":1}'
+    b'{"topic":"in","partition":1,"to":1,"read":1,"filtered":1,"dead_lettered":0,"written":{},"topic_id":"wT","from":0}],"schema":1,"lineage":true}'
 )
 
 
@@ -38,6 +38,14 @@ def test_decode_is_the_inverse_of_encode() -> None:
     assert Receipt.decode(RECEIPT.encode()) == RECEIPT
     empty = replace(RECEIPT, partitions=())
     assert Receipt.decode(empty.encode()) == empty
+
+
+def test_a_receipt_that_does_not_say_whether_outputs_are_stamped_is_of_stamped_ones() -> None:
+    """Workers wrote none of it before they could say so; the schema is the same."""
+    assert Receipt.decode(JSON.replace(b',"lineage":true', b"")) == RECEIPT
+    bare = replace(RECEIPT, lineage=False)
+    assert bare.encode() == JSON.replace(b'"lineage":true', b'"lineage":false')
+    assert Receipt.decode(bare.encode()) == bare
 
 
 @pytest.mark.parametrize(
