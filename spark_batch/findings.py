@@ -100,7 +100,9 @@ def of_late(plan: Plan, late: DataFrame) -> DataFrame:
         F.col("place").alias("offset"),
         F.lit(None).cast("bigint").alias("end"),
         F.struct(source["topic"], source["partition"], F.col("offset")).cast(_SOURCE).alias("source"),
-        F.lit("it stands behind an output of a later record of the same source partition").alias("detail"),
+        F.lit(
+            "it stands behind an output of a later record of the same source partition, or before many of earlier ones"
+        ).alias("detail"),
     )
 
 

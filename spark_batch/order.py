@@ -1,7 +1,7 @@
 """Order: the outputs of one source partition stand in its order in every output partition; by offset, and by index within a record.
 
-The scan notices where that does not hold (scan.py). Only there is read once more. What is at fault for another reason is left out: a copy
-that came late, or an orphan, would make everything around it look displaced.
+The scan notices where that does not hold (scan.py), also between a record that is judged and one in flight. Only there is read once more.
+What is at fault for another reason is left out: a copy that came late, or an orphan, would make everything around it look displaced.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def reordered(context: Context, plan: Plan, pairs: AbstractSet[Pair], faulty: Da
         parts.append(in_batches(records.where("lineage IS NOT NULL"), _locator(plan, number, wanted), PLACES))
     places = reduce(lambda one, other: one.unionByName(other), parts)
     rest = places.join(faulty, ["source", "offset"], "left_anti").select(*_ARROW.names)
-    return in_groups(rest.groupBy("topic", "partition", "source"), _late, PLACES)
+    return in_groups(rest.groupBy("topic", "partition", "source"), _late(plan), PLACES)
 
 
 def _locator(plan: Plan, topic: int, wanted: set[tuple[int, int]]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
@@ -107,7 +107,8 @@ def _locator(plan: Plan, topic: int, wanted: set[tuple[int, int]]) -> Callable[[
             partition = batch.column("partition").to_numpy()
             source, offset, index = scan.locate(batch.column("lineage"))
             mine = [source for each, source in wanted if each == partition[0]]
-            take = scan.judged(source, offset)[2] & np.isin(source, mine)
+            _, flying, judged = scan.judged(source, offset)
+            take = (judged | flying) & np.isin(source, mine)
             columns = [np.full(len(source), topic), partition, source, offset, index, batch.column("offset").to_numpy()]
             arrays = [pa.array(column[take], field.type) for column, field in zip(columns, _ARROW, strict=True)]
             yield pa.record_batch(arrays, schema=_ARROW)
@@ -115,7 +116,10 @@ def _locator(plan: Plan, topic: int, wanted: set[tuple[int, int]]) -> Callable[[
     return locate
 
 
-def _late(table: pa.Table) -> pa.Table:
-    table = table.sort_by("place")
-    rows = displaced(table["offset"].to_numpy(), table["index"].to_numpy())
-    return table.take(pa.array(rows))
+def _late(plan: Plan) -> Callable[[pa.Table], pa.Table]:
+    def find(table: pa.Table) -> pa.Table:
+        table = table.sort_by("place")
+        columns = (table[name].to_numpy() for name in ("source", "offset", "index"))
+        return table.take(pa.array(displaced(*OutputScan(plan, table["topic"][0].as_py()).ranks(*columns))))
+
+    return find

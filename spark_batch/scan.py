@@ -127,17 +127,28 @@ class OutputScan:
                 rows.stray(What.LATE, partition, int(places[at]), texts[int(at)].as_py())
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
-        if not judged.all():
-            places, source, offset, index = places[judged], source[judged], offset[judged], index[judged]
+        if not (kept := judged | flying).all():
+            places, source, offset, index = places[kept], source[kept], offset[kept], index[kept]
         if not len(places):
             return
         order = np.argsort(source, kind="stable")
         places, source, offset, index = places[order], source[order], offset[order], index[order]
-        if (
-            self._topic != DEAD_LETTERS
-        ):  # theirs stand behind one another as they were noticed: refused outputs come last
-            self._watch_order(partition, source, offset, index, rows, last)
-        rows.see(partition, source, index, offset, places)
+        if self._topic != DEAD_LETTERS:  # theirs stand as they were noticed: refused outputs come last
+            self._watch_order(partition, source, *self.ranks(source, offset, index), rows, last)
+        if flying.any():
+            judged = offset < self._committed[source]
+            places, source, offset, index = places[judged], source[judged], offset[judged], index[judged]
+        if len(places):
+            rows.see(partition, source, index, offset, places)
+
+    def ranks(
+        self, source: NDArray[np.int64], offset: NDArray[np.int64], index: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(offset, index) by which outputs must ascend: those in flight behind all others, and in whatever order among themselves. Whether
+        what is judged now stands behind them no later audit looks at: it judges the others.
+        """
+        end = self._committed[source]
+        return np.minimum(offset, end), np.where(offset < end, index, 0)
 
     def _watch_order(
         self,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from devkit.reader import read
+from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import KINDS, Expected, expected_at, found, sow
@@ -161,6 +162,46 @@ def test_offsets_that_were_gone_for_a_while_and_are_restored_cost_nothing_but_th
     assert (last.exit_code, found(last.findings)) == (ExitCode.COMPLETE, [])
     records_judged = sum(records for verdict, records in last.totals.items() if verdict is not Verdict.IN_FLIGHT)
     assert records_judged == sum(len(part.fates) for t in world.transactions[half:] for part in t.parts)
+
+
+def test_an_output_behind_those_of_later_records_is_told_though_these_were_in_flight_at_the_cut(
+    auditor: Auditor, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C lies between the two. Told once: by the audit that judges the earlier record, the next one does not look at it."""
+    world = World(bootstrap, tmp_path, Random(SEED + 12), records=400)
+    half = len(world.transactions) // 2
+    early, number = next(
+        (fate, at)
+        for transaction in world.transactions[half // 2 : half]
+        for fate in (each for part in transaction.parts for each in part.fates if len(each.outputs) == 1)
+        for at, later in enumerate(world.transactions[half:], half)
+        if fate.place[:2] in {part.place for part in later.parts}
+        and any(
+            (planned.topic, planned.partition) == (fate.outputs[0].topic, fate.outputs[0].partition)
+            for part in later.parts
+            if part.place == fate.place[:2]
+            for planned in part.messages
+        )
+    )
+    moved = early.outputs[0]
+    early.part.messages.remove(moved)
+    world.transactions[number].late.append(moved)
+    world.write(0, half)
+    read_offsets, looks = KafkaAdmin.committed, []
+
+    def read_and_go_on(admin: KafkaAdmin, *rest: Any) -> dict[Partition, int]:
+        looks.append(read_offsets(admin, *rest))
+        if len(looks) == 1:
+            world.write(half, number + 1)
+        return looks[-1]
+
+    monkeypatch.setattr(KafkaAdmin, "committed", read_and_go_on)
+    state = tmp_path / "state"
+    first = auditor(world.path, state=state)
+    assert found(first.findings) == [Expected(Kind.REORDERED, *moved.place, source=early.place)]
+    world.write(number + 1)
+    last = auditor(world.path, state=state)
+    assert (last.exit_code, found(last.findings)) == (ExitCode.COMPLETE, [])
 
 
 def committed(world: World, end: int) -> dict[Partition, int]:

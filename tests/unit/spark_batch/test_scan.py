@@ -110,8 +110,21 @@ def test_disorder_is_noticed_within_a_batch_and_across_batches_and_told_per_sour
         assert of(scanned("in/1/10/1", "in/1/10/0", size=size), What.DISORDER, "source") == [(1,)]
 
 
-def test_orphans_and_outputs_in_flight_are_no_disorder() -> None:
-    assert of(scanned("in/0/2/0", "in/0/149/0", "in/0/999/0", "in/0/3/0"), What.DISORDER, "source") == []
+def test_orphans_are_no_disorder_nor_are_outputs_in_flight_among_themselves() -> None:
+    """The next audit judges those."""
+    for size in (1, 10):
+        texts = ("in/0/2/0", "in/0/999/0", "in/0/3/0", "in/0/149/0", "in/0/120/1", "in/0/120/0")
+        assert of(scanned(*texts, size=size), What.DISORDER, "source") == []
+
+
+def test_what_is_judged_behind_what_is_in_flight_is_disorder() -> None:
+    """Offset 3 behind 149, with C between them: the next audit does not look at 3 any more."""
+    for size in (1, 2, 10):
+        rows = scanned("in/0/2/0", "in/0/149/0", "in/1/10/0", "in/0/3/0", "in/0/120/0", size=size)
+        assert of(rows, What.DISORDER, "source") == [(0,)]
+        assert bits(rows) == {(0, 0): [2, 3], (1, 0): [10]}
+        assert of(rows, What.IN_FLIGHT, "n", "low") == [(2, 1)]
+    assert of(scanned("in/1/9/0", "in/1/10/0", "in/1/8/0"), What.DISORDER, "source") == []  # judged before
 
 
 def test_far_apart_offsets_are_handed_over_in_time_and_none_is_lost() -> None:
