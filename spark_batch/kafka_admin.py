@@ -145,10 +145,10 @@ class KafkaAdmin:
     def _committing(self, group: str) -> str:
         """A sentence that names the transactions over the partition of offsets in which the group's are kept (KIP-664)."""
         try:
-            kept = self.topics([_OFFSETS_TOPIC])[_OFFSETS_TOPIC].partitions
-            number = (
-                abs(self._jvm.java.util.Objects.hashCode(group)) % 2**31 % kept
-            )  # as GroupMetadataManager.partitionFor
+            number = abs(self._jvm.java.util.Objects.hashCode(group)) % 2**31
+            kept = self.topics([_OFFSETS_TOPIC]).get(_OFFSETS_TOPIC)
+            if kept is None:
+                return f"which one cannot be told (that needs Describe on {_OFFSETS_TOPIC})"
             listed = self._call("list transactions", self._admin.listTransactions().all().get)
             found = self._transactions([it.transactionalId() for it in listed])
         except CannotJudgeError as error:
@@ -157,9 +157,10 @@ class KafkaAdmin:
             f"producer {it.producer_id}, epoch {it.epoch}, transactional id {it.transactional_id}, since "
             f"{datetime.fromtimestamp(it.since_ms / 1000, UTC).isoformat(timespec='seconds')}, its coordinator says {it.state}"
             for it in sorted(found, key=lambda each: each.since_ms)
-            if (_OFFSETS_TOPIC, number) in it.partitions
+            if (_OFFSETS_TOPIC, number % kept.partitions) in it.partitions  # as GroupMetadataManager.partitionFor
         ]
-        return "; ".join(open_ones) or f"no coordinator lists one over {_OFFSETS_TOPIC}[{number}]: it hangs"
+        unseen = "no coordinator lists one: it hangs, or may not be seen (needs Describe on its transactional id)"
+        return "; ".join(open_ones) or unseen
 
     def _stable(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
         """Offset, or None where none was ever committed; a partition whose offset is about to change is absent."""

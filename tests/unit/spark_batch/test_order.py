@@ -45,13 +45,13 @@ def test_outputs_of_one_record_stand_by_their_index() -> None:
 def test_what_is_judged_behind_what_is_in_flight_is_out_of_place() -> None:
     """C is 5. In whatever order those in flight stand among themselves, that is for the next audit."""
     plan = Plan((("in", 0),), (0,), (5,), (99,), (0,), (0,), ("out",), "dead")
-    stored = [(1, 0), (7, 1), (7, 0), (3, 0), (9, 0), (6, 0), (8, 0)]
+    stored = [(1, 1), (1, 2), (1, 0), (7, 1), (7, 0), (3, 0), (9, 0), (6, 0), (8, 0)]
     rows = [
         {"topic": 0, "partition": 0, "source": 0, "offset": offset, "index": index, "place": place}
         for place, (offset, index) in enumerate(stored)
     ]
     found = _late(plan)(pa.Table.from_pylist(rows[::-1], _ARROW))
-    assert [(row["place"], row["offset"]) for row in found.to_pylist()] == [(3, 3)]
+    assert [(row["place"], row["offset"]) for row in found.to_pylist()] == [(2, 1), (5, 3)]
 
 
 def test_no_smaller_set_would_do() -> None:
