@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined] # its stubs export less than it does
 
 from devkit.reader import read
 from spark_batch.kafka_admin import KafkaAdmin
@@ -107,9 +108,9 @@ def test_a_deleted_group_is_told_from_a_pipeline_that_has_not_begun(
 def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many(
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
-    """Two ways: a zombie writes an output once more; a hand sets offsets back, the workers do a range again and go on, so that at the last
-    audit no offset looks strange. The first audit, of what was there until then, found nothing; one in between, before the range is done
-    again, cannot tell more than that the offsets were set back.
+    """Two ways: a zombie writes an output once more, into a partition that was added since; a hand sets offsets back, the workers do a
+    range again and go on, so that at the last audit no offset looks strange. The first audit, of what was there until then, found nothing; one in
+    between, before the range is done again, cannot tell more than that the offsets were set back.
     """
     world = World(bootstrap, tmp_path, Random(SEED + 10), records=600)
     half = len(world.transactions) // 2
@@ -131,6 +132,11 @@ def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many
     back = [Expected(Kind.OFFSETS_UNKNOWN, *part.place, part.from_) for part in again.parts]
     assert (between.exit_code, Counter(found(between.findings))) == (ExitCode.CANNOT_JUDGE, Counter(back))
 
+    world.sinks[zombie.topic] += 1
+    more = NewPartitions(zombie.topic, world.sinks[zombie.topic])
+    for future in world.admin.create_partitions([more]).values():
+        future.result(PATIENCE_S)
+    zombie.partition = more.new_total_count - 1
     world.transactions.insert(half, dataclasses.replace(again, sequence=1, incarnation="another", late=[zombie]))
     world.write(half)
     second = auditor(world.path, state=state)
