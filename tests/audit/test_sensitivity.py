@@ -109,8 +109,8 @@ def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
     """Two ways: a zombie writes an output once more, into a partition that was added since; a hand sets offsets back, the workers do a
-    range again and go on, so that at the last audit no offset looks strange. The first audit, of what was there until then, found nothing; one in
-    between, before the range is done again, cannot tell more than that the offsets were set back.
+    range again and go on, so that at the last audit no offset looks strange. The first audit, of what was there until then, found
+    nothing; one in between, before the range is done again, cannot tell more than that the offsets were set back.
     """
     world = World(bootstrap, tmp_path, Random(SEED + 10), records=600)
     half = len(world.transactions) // 2
