@@ -106,7 +106,7 @@ def _line(tree: Tree, step: int) -> int:
 
 def _validate(tree: Tree) -> Pipeline | None:
     if not isinstance(tree.data, dict):
-        tree.report(tree.values[()], "the file is not a mapping, expected a pipeline: name, source, sink, steps")
+        tree.report(tree.values[()], f"the file is not a mapping, expected {tree.expected}")
         return None
     for broken in checks.whole_file(tree.data):
         path = broken.path if broken.path in tree.values else ()

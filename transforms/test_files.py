@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 SUFFIX = ".tests.yaml"
+EXPECTED = "tests of a pipeline: a list under `tests`"
 
 
 class TestFile(Model):
@@ -73,7 +74,7 @@ def load_test_file(path: Path, env: Mapping[str, str] = os.environ) -> list[Plac
 
 def _tree(path: Path, env: Mapping[str, str]) -> Tree:
     try:
-        return Tree(str(path), path.read_text(encoding="utf-8"), env)
+        return Tree(str(path), path.read_text(encoding="utf-8"), env, EXPECTED)
     except OSError as error:
         message = f"cannot read the file: {error.strerror}, expected a file of tests"
     except UnicodeDecodeError:

@@ -237,7 +237,8 @@ def test_tests_beside_a_pipeline(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is empty, expected a pipeline: name, source, sink, steps"),
+        (b"", "the file is empty, expected tests of a pipeline: a list under `tests`"),
+        (b"~", "the file has nothing in it but null, expected tests of a pipeline: a list under `tests`"),
         (b"\xff", "cannot read the file: not UTF-8, expected a file of tests"),
         (b"tests: []", "nothing in it, expected at least 1 entry"),
         (b"test: []", "unknown key 'test', did you mean 'tests'?"),
