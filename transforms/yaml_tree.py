@@ -80,10 +80,7 @@ class Tree:
             if root is None:
                 self.report(None, f"the file is empty, expected {self.expected}")
                 return None
-            data = self._value(root, ())
-            if data is None and not self.problems:  # `null`, `~`, `---`
-                self.report(None, f"the file has nothing in it but null, expected {self.expected}")
-            return data
+            return self._whole(root)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             context = f" {error.context}" if error.context else ""
@@ -98,6 +95,12 @@ class Tree:
         except RecursionError:
             self.report(None, "the file is nested too deeply, expected a few levels")
         return None
+
+    def _whole(self, root: Node) -> Any:
+        data = self._value(root, ())
+        if data is None and not self.problems:  # `null`, `~`, `---`
+            self.report(None, f"the file has nothing in it but null, expected {self.expected}")
+        return data
 
     def _value(self, node: Node, path: Path) -> Any:
         self.values[path] = node

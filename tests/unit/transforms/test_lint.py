@@ -116,6 +116,97 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "7:45: error: the field 'x' of a int, expected a map [type]",
         ],
     ),
+    "conditions that types decide": (
+        STEPS + "  - cast: {a: int}\n  - filter: 'a == \"x\" && b'\n  - assert: {that: partition == 'x' || this == 5}\n"
+        "  - tombstone: a != 'x'\n  - route: [{when: partition == 'x', to: q}, {when: offset != 'x', to: r}, {when: b, to: s}]\n",
+        [
+            "6:14: error: the condition is never true, as a int never equals a string: nothing gets past this step [never-matches]",
+            "7:5: error: no record gets here: the condition of filter in line 6 is never true [unreachable]",
+            "7:20: error: the condition is never true, as a int never equals a string: nothing gets past this step [never-matches]",
+            "8:5: error: no record gets here: the condition of assert in line 7 is never true [unreachable]",
+            "8:16: error: the condition is always true, as a int never equals a string: nothing gets past this step [never-matches]",
+            "9:5: error: no record gets here: the condition of tombstone in line 8 is always true [unreachable]",
+            "9:20: error: the condition is never true, as a int never equals a string [unreachable]",
+            "9:53: warning: always true: a int never equals a string [constant]",
+            "9:76: error: no record gets to this route: the one in line 9 takes all [unreachable]",
+        ],
+    ),
+    "a comparison that does nothing": (
+        STEPS + "  - filter: offset != 'x'\n  - route_all: [{when: partition == 'x', to: q}]\n",
+        [
+            "5:13: warning: always true: a int never equals a string [constant]",
+            "6:24: error: the condition is never true, as a int never equals a string [unreachable]",
+        ],
+    ),
+    "a topic that is not read": (
+        HEAD.replace("[in]", "[in, in2]")
+        + "steps:\n  - filter: topic == 'in' || topic == 'in2'\n  - filter: topic == 'other'\n",
+        [
+            "5:13: warning: the condition is always true for the records that get here: the step does nothing [constant]",
+            "6:13: error: the condition is never true for the records that get here: nothing gets past this step [never-matches]",
+        ],
+    ),
+    "a topic from elsewhere": (
+        HEAD.replace("[in]", "['${T:-in}']") + "steps:\n  - filter: topic == 'other'\n",
+        [],
+    ),
+    "types of the key": (
+        STEPS + "  - filter: key == 5\n  - filter: key > 5\n",
+        [
+            "5:13: error: the condition is never true, as a string never equals a int: nothing gets past this step [never-matches]",
+            "6:5: error: no record gets here: the condition of filter in line 5 is never true [unreachable]",
+            "6:13: error: no such overload: string > int, expected string > string [type]",
+        ],
+    ),
+    "a key of JSON": (HEAD.replace("[in]", "[in], key_format: json") + "steps:\n  - filter: key > 5\n", []),
+    "a key of bytes": (
+        HEAD.replace("[in]", "[in], key_format: bytes") + "steps:\n  - filter: key > 'a'\n",
+        ["5:13: error: no such overload: bytes > string, expected bytes > bytes [type]"],
+    ),
+    "text is no number": (
+        HEAD.replace("[in]", "[in], format: string").replace("out", "out, format: string")
+        + "steps:\n  - filter: this > 5 || has(this.a)\n",
+        [
+            "5:13: error: no such overload: string > int, expected string > string [type]",
+            '5:25: warning: there is never a field "a" here: the format of the source is string [unknown-field]',
+        ],
+    ),
+    "formats by topic": (
+        HEAD.replace("[in]", "[in, t], format: {t: string}") + "steps:\n  - filter: this == 'x' || this > 5\n",
+        [],
+    ),
+    "a value that is no object": (
+        STEPS + "  - value: '5'\n  - filter: a == this\n  - set: {a: '1'}\n  - filter: a == 1 || this == 5\n",
+        [
+            '6:13: error: no field "a" here: value in line 5 makes the value a int [unknown-field]',
+            "7:5: error: set needs an object, but value in line 5 makes it a int [type]",
+            "8:13: warning: the condition is always true for the records that get here: the step does nothing [constant]",
+            "8:23: warning: always false: a map never equals a int [constant]",
+        ],
+    ),
+    "a value that may be an object": (
+        STEPS + "  - value: a\n  - set: {b: '1'}\n  - value: '{}'\n  - set: {b: '1'}\n",
+        [],
+    ),
+    "a value that the sink cannot hold": (
+        HEAD.replace("out", "out, format: string")
+        + "steps:\n  - value: \"5\"\n  - route: [{when: key == 'a', to: x, format: bytes}, {when: key == 'b', to: y}]\n",
+        [
+            "3:28: error: out has the format string, but value in line 5 makes the value a int, expected a string [type]",
+            "6:47: error: x has the format bytes, but value in line 5 makes the value a int, expected a string [type]",
+        ],
+    ),
+    "no room for a field": (
+        STEPS
+        + "  - set: {a: '1', a.b: '2', o: '{}', o.x: '1'}\n  - rename: {x: o.x.y, y: n.c}\n  - default: {o.x.y.z: '1', l.m: '[]'}\n"
+        + "  - explode: {field: l.m, into: l.m.i, index: o.x.y.n}\n  - cast: {d: int}\n  - set: {d.e: '1', d.e.f: '2'}\n"
+        + "  - validate: {schema: {properties: {v: {type: integer}}}}\n  - set: {v.w: '1'}\n",
+        [
+            '5:19: error: no room for the field "a.b": "a" is a int here, expected an object [type]',
+            '6:17: error: no room for the field "o.x.y": "o.x" is a int here, expected an object [type]',
+            '10:21: error: no room for the field "d.e.f": "d.e" is a int here, expected an object [type]',
+        ],
+    ),
     "not a condition": (
         STEPS + "  - set: {a: size(b)}\n  - filter: a\n  - filter: '!(size(c) + 1) && b'\n",
         [

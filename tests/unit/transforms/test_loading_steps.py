@@ -19,6 +19,7 @@ OUT = "sink: {topic: out}\n"
 NO_FIELD = "not a field, expected a name, names with dots between them, or `a.name` in backticks for one with dots"
 NO_FORM = "not a form of time, expected rfc3339, unix, unix_ms, unix_us, unix_ns, or a pattern of"
 NO_FORMAT = "not a format, expected json, string or bytes, or a mapping of topics to formats"
+JUST_WRITTEN = "which this step has just written, expected another field"
 AN_OBJECT = "expected a step `value` before it, as in value: '{\"text\": this}'"
 
 STEPS: dict[str, tuple[str, list[str]]] = {
@@ -53,6 +54,19 @@ STEPS: dict[str, tuple[str, list[str]]] = {
             "8:22: unknown key 'form', did you mean 'from'?",
             "9:15: unknown key 'sett', did you mean 'set'?",
             "10:14: unknown key 'this', expected one of that, message",
+        ],
+    ),
+    "fields that a step overwrites": (
+        (
+            "  - rename: {a: b, c: b}\n  - rename: {a: b.x, c: b, d: e, f: e.g}\n  - set: {a.b: '1', '`a`': '2'}\n"
+            "  - explode: {field: l, into: e, index: e}\n  - explode: {field: l.x, index: l}\n"
+        ),
+        [
+            f"5:23: the field 'b' takes the place of 'b', {JUST_WRITTEN}",
+            f"6:25: the field 'b' takes the place of 'b.x', {JUST_WRITTEN}",
+            f"7:21: the field '`a`' takes the place of 'a.b', {JUST_WRITTEN}",
+            f"8:41: the field 'e' takes the place of 'e', {JUST_WRITTEN}",
+            f"9:34: the field 'l' takes the place of 'l.x', {JUST_WRITTEN}",
         ],
     ),
     "numbers": (
