@@ -99,6 +99,14 @@ def test_lint_as_annotations(folder: Path) -> None:
     )
 
 
+def test_lint_of_client_settings(folder: Path) -> None:
+    """What `run` would refuse is an error."""
+    (folder / "good.yaml").write_text(GOOD + "producer: {acks: 0}\n")
+    result = reckon("lint", "good.yaml")
+    message = "this value of acks would break exactly-once: it is pinned to all; leave it out"
+    assert (result.stdout, result.exit_code) == (f"good.yaml:11:12: error: {message} [client-setting]\n", 1)
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
