@@ -49,6 +49,15 @@ def is_test_file(path: Path) -> bool:
     return path.name.endswith(SUFFIX)
 
 
+def pipeline_of(tests: Path) -> Path:
+    """The pipeline that a file of tests stands beside. Raises `PipelineError` where there is none."""
+    name = tests.name.removesuffix(SUFFIX)
+    for ending in (".yaml", ".yml"):
+        if (pipeline := tests.with_name(name + ending)).exists():
+            return pipeline
+    raise PipelineError([Problem(str(tests), 1, 1, f"tests without a pipeline, expected {name}.yaml beside them")])
+
+
 def load_tests(pipeline: LoadedPipeline, env: Mapping[str, str] = os.environ) -> list[PlacedTest]:
     """The tests of a pipeline, those of its own file first. Raises `PipelineError` for the file beside it."""
     inside = pipeline.spec.tests

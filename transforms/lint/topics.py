@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from transforms import topic_pattern
-from transforms.lint.view import View
+from transforms.lint.view import View, problems
 from transforms.loading import PipelineError
 from transforms.test_files import beside, load_test_file
 from transforms.yaml_tree import Tree
@@ -30,8 +30,9 @@ def check(view: View, env: Mapping[str, str]) -> None:
         return
     try:
         placed = load_test_file(extra, env)
-    except PipelineError:
-        return  # said where that file is linted itself
+    except PipelineError as error:
+        view.findings += problems(error)  # once, also where that file is linted itself
+        return
     other = View(extra, Tree(str(extra), extra.read_text(encoding="utf-8"), env), None, [])
     _tests(other, view.spec, [entry.test for entry in placed], {test.name for test in tests})
     view.findings += other.findings
