@@ -11,7 +11,7 @@ from transforms.lint import effects
 from transforms.lint.constants import Failing, failing
 from transforms.lint.facts import Facts, shape
 from transforms.lint.fields import Fields, fields_read
-from transforms.lint.schemas import learn
+from transforms.lint.schemas import check_keywords, learn
 from transforms.lint.types import Checked, check, held, stored
 from transforms.lint.whole import at_source, must_be_object, must_be_writable, must_have_room, remake
 from transforms.steps import step_name
@@ -213,9 +213,8 @@ class _Walker:
         """A value that nothing has read is lost."""
         path = self._state.unread.pop(name, None)
         if path is not None:
-            self._view.warn(
-                "unused", path, f'the value of "{name}" is never used: {self._why} discards it', offset=None
-            )
+            message = f'the value of "{name}" is never used: {self._why} discards it'
+            self._view.warn("unused", path, message, offset=None)
 
     def _run_set(self) -> None:
         for key in self._value:
@@ -268,6 +267,7 @@ class _Walker:
         self._state.facts.forget_except({names[0] for names in wanted if len(names) == 1})
 
     def _run_validate(self) -> None:
+        check_keywords(self._view, self._path, self._value.schema_)
         learn(self._state.fields, self._value.schema_, f"{self._why} allows no others")
 
     def _run_explode(self) -> None:

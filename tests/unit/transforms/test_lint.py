@@ -207,6 +207,19 @@ CASES: dict[str, tuple[str, list[str]]] = {
             '10:21: error: no room for the field "d.e.f": "d.e" is a int here, expected an object [type]',
         ],
     ),
+    "keywords of a schema": (
+        STEPS
+        + "  - validate: {schema: {typ: string, requird: [a], x-y: 1, enum: [{typ: 1}], allOf: [{nullable: true}],\n"
+        + "      properties: {type: {typ: object}, typ: true}, $defs: {d: {prefixItems: [{typ: 1}]}, e: {items: {typ: 1}}}}}\n",
+        [
+            "5:25: warning: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]",
+            "5:38: warning: 'requird' is no keyword of JSON Schema, and checks nothing, did you mean 'required'? [unknown-keyword]",
+            "5:87: warning: 'nullable' is no keyword of JSON Schema, and checks nothing [unknown-keyword]",
+            "6:27: warning: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]",
+            "6:80: warning: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]",
+            "6:103: warning: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]",
+        ],
+    ),
     "not a condition": (
         STEPS + "  - set: {a: size(b)}\n  - filter: a\n  - filter: '!(size(c) + 1) && b'\n",
         [
@@ -405,6 +418,14 @@ def test_findings(tmp_path: Path, text: str, expected: list[str]) -> None:
     found = lint(tmp_path, text)
     # Loading itself says only that the test of a condition failed; that is tested where it belongs.
     assert expected == found
+
+
+def test_keywords_of_a_schema_in_a_file(tmp_path: Path) -> None:
+    """The file's name is where they are told, with the path in it."""
+    (tmp_path / "s.json").write_text('{"properties": {"a": {"typ": "boolean"}}}')
+    assert lint(tmp_path, STEPS + "  - validate: {file: s.json}\n") == [
+        "5:22: warning: properties/a/typ: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]"
+    ]
 
 
 def test_loops_and_names_across_files(tmp_path: Path) -> None:

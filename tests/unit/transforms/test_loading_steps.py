@@ -107,16 +107,24 @@ STEPS: dict[str, tuple[str, list[str]]] = {
         (
             "  - validate: {schema: {type: objekt}}\n  - validate: {schema: {properties: {a: {pattern: '(?=x)'}}}}\n"
             "  - validate: {schema: {$ref: 'file:///etc/hosts'}}\n  - validate: {file: missing.json}\n  - validate: {file: bad.json}\n"
+            "  - validate: {file: type.json}\n  - validate: {schema: {items: {type: [string, nul]}}}\n"
+            "  - validate: {schema: {properties: {type: {type: [string, string]}}}}\n"
+            "  - validate:\n      schema:\n        required: id\n  - validate: {schema: {type: word}}\n"
         ),
         [
-            "5:15: not a JSON Schema at type: the value is not valid under any of the schemas listed in the 'anyOf' keyword",
-            '6:15: not a JSON Schema at properties/a/pattern: the value is not a "regex"',
+            "5:31: not a JSON Schema: no type 'objekt', did you mean 'object'?",
+            '6:51: not a JSON Schema: the value is not a "regex"',
             (
-                "7:15: not a JSON Schema: Resource 'file:///etc/hosts' is not present in a registry and retrieving it failed: "
+                "7:24: not a JSON Schema: Resource 'file:///etc/hosts' is not present in a registry and retrieving it failed: "
                 "Retrieval is disabled, cannot fetch file:///etc/hosts"
             ),
             "8:15: cannot read the schema 'missing.json': No such file or directory",
             "9:15: cannot read the schema 'bad.json': not JSON",
+            "10:15: not a JSON Schema at properties/a/type: no type 'boolena', did you mean 'boolean'?",
+            "11:48: not a JSON Schema: no type 'nul', did you mean 'null'?",
+            "12:51: not a JSON Schema: not a type, or a list of different ones",
+            '15:19: not a JSON Schema: the value is not of type "array"',
+            "16:31: not a JSON Schema: no type 'word', expected one of array, boolean, integer, null, number, object, string",
         ],
     ),
     "expressions in steps": (
@@ -146,6 +154,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
 def test_steps(tmp_path: Path, name: str) -> None:
     """All problems of the steps at once, each at its place."""
     (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "type.json").write_text('{"properties": {"a": {"type": "boolena"}}}')
     text, expected = STEPS[name]
     assert expected == problems(tmp_path, HEAD + IN + OUT + "steps:\n" + text)
 
