@@ -12,6 +12,7 @@ from rich.text import Text
 
 from transforms.coverage import Point, coverage
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
+from transforms.samples import printable
 from transforms.test_files import PlacedTest, is_test_file, load_tests, pipeline_of
 from transforms.test_runner import Outcome, run_tests, samples
 from worker.budget import TimeBudget
@@ -80,10 +81,12 @@ def _report(
     for outcome in outcomes:
         if outcome.differences:
             placed = outcome.placed
-            console.print(Text(f"{placed.path}:{placed.line}:{placed.column}: FAILED {placed.test.name}", "red"))
+            console.print(
+                Text(f"{placed.path}:{placed.line}:{placed.column}: FAILED {printable(placed.test.name)}", "red")
+            )
             for difference in outcome.differences:
                 for line in difference.splitlines():
-                    console.print(Text("  " + line, _style(line)))
+                    console.print(Text("  " + printable(line), _style(line)))
     if not tests:
         console.print(Text(f"{pipeline.path}: no tests", "yellow"))
         return

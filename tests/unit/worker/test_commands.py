@@ -291,6 +291,32 @@ def test_try_with_envelopes(folder: Path) -> None:
     assert lines[2].startswith("3 -> dead letter DecodeError in decode: not JSON: ")
 
 
+def test_no_record_writes_on_the_terminal(folder: Path) -> None:
+    """What would colour it, or break the line, is shown as JSON writes it: of keys, headers, text, and names in errors."""
+    (folder / "p.yaml").write_text(
+        "name: p\nsource: {topics: [in], format: string}\nsink: {topic: out, format: string}\n"
+    )
+    red = "\x1b[31m"
+    entries: list[dict[str, Any]] = [
+        {"value": f"a b{red}\n2 -> filtered\x85\u202e", "key": f"k{red}\r", "headers": {red: "v\n\t\xe9\U0001f600"}},
+    ]
+    result = reckon("try", "p.yaml", "--envelope", stdin="\n".join(map(json.dumps, entries)).encode())
+    assert result.stdout.splitlines() == [
+        r"1 -> out a b\u001b[31m\u000a2 -> filtered\u0085\u202e key=k\u001b[31m\u000d headers=\u001b[31m:v\u000a\u0009é😀"
+    ]
+    (folder / "q.yaml").write_text(
+        "name: q\nsource: {topics: [in]}\nsink: {topic: out}\nsteps:\n  - flatten: {}\n"
+        'tests:\n  - {name: "a\\e", input: {value: {}, key: "x\\e[31m\\ny"}, outputs: [{topic: out, value: {}, key: "\\e"}]}\n'
+    )
+    result = reckon("try", "q.yaml", stdin=json.dumps({red: {"a": 1}, red + "_a": 2}).encode())
+    assert result.stdout.startswith("1 -> dead letter FlattenError in steps[0] flatten, line 5: ")
+    assert r'"\u001b[31m_a"' in result.stdout
+    assert "\x1b" not in result.stdout
+    assert reckon("test", "q.yaml").stdout.startswith(
+        "q.yaml:7:5: FAILED a\\u001b\n  output 1 to out has the key x\\u001b[31m\\u000ay, expected \\u001b\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
