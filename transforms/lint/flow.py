@@ -11,6 +11,7 @@ from transforms.lint import effects
 from transforms.lint.constants import Failing, failing
 from transforms.lint.facts import Facts, shape
 from transforms.lint.fields import Fields, fields_read
+from transforms.lint.mistyped import warn_of_metadata
 from transforms.lint.schemas import check_keywords, learn
 from transforms.lint.types import Checked, check, held, stored
 from transforms.lint.whole import at_source, must_be_object, must_be_writable, must_have_room, remake
@@ -81,6 +82,7 @@ class _Walker:
         node = parse(place.text)
         path = (*self._path, *place.path)
         self._reads(path, node)
+        warn_of_metadata(self._view, path, node, self._state.fields)
         checked = check(node, lambda names: self._state.fields.get(names).type, self._state.key)
         for offset, message in checked.errors:
             self._view.error("type", path, message, offset=offset)
@@ -198,8 +200,7 @@ class _Walker:
     # Fields
 
     def _needed(self, path: KeyPath, name: str) -> None:
-        why = self._state.fields.absent(parts(name))
-        if why is not None:
+        if (why := self._state.fields.absent(parts(name))) is not None:
             self._never_there((*self._path, *path), name, why, None if path[-1] == name else 0)
         elif self._name not in ("drop", "keep"):
             self._state.unread.pop(parts(name)[0], None)
@@ -234,8 +235,7 @@ class _Walker:
     def _run_rename(self) -> None:
         taken = {}
         for old in self._value:
-            why = self._state.fields.absent(parts(old))
-            if why is not None:
+            if (why := self._state.fields.absent(parts(old))) is not None:
                 self._unknown((*self._path, "rename", old), parts(old), why, None)
             self._state.unread.pop(parts(old)[0], None)
             taken[old] = self._state.fields.remove(parts(old), f"{self._why} gives it another name")

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from transforms import python_sources
 from transforms.errors import PythonError, TimeBudgetExceeded
 from transforms.steps.base import Example, Kind, Made, Step
+from transforms.wording import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,9 @@ def load(name: str) -> Callable[[Any], Any]:
         raise _problem(f"the module {module!r} cannot be imported: {type(error).__name__}: {error}") from None
     for part in function.split("."):
         if not hasattr(found, part):
-            raise _problem(f"the module {module!r} has no {function!r}, expected a function")
+            functions = [name for name in dir(found) if callable(getattr(found, name, None))]
+            hint = meant(part, functions) or ", expected a function"
+            raise _problem(f"the module {module!r} has no {function!r}{hint}")
         found = getattr(found, part)
     if not callable(found):
         raise _problem(f"{function!r} of the module {module!r} is no function, expected one")

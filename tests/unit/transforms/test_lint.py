@@ -220,6 +220,32 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "6:103: warning: 'typ' is no keyword of JSON Schema, and checks nothing, did you mean 'type'? [unknown-keyword]",
         ],
     ),
+    "nearly metadata": (
+        STEPS + "  - keep: [ofset, a]\n  - set: {b: 'tpoic', c: header, d: ofset, e: this.partiton}\n",
+        [
+            '6:15: error: no field "tpoic" here: keep in line 5 does not keep it [unknown-field]',
+            '6:26: error: no field "header" here: keep in line 5 does not keep it [unknown-field]',
+            '6:47: error: no field "partiton" here: keep in line 5 does not keep it [unknown-field]',
+        ],
+    ),
+    "nearly metadata, of what is not known": (
+        STEPS + "  - filter: tpoic == 'a' && this.ofset > 1 && keys == topics\n",
+        [
+            "5:13: warning: \"tpoic\" is a field of the value, did you mean 'topic'? If not, write this.tpoic [unknown-field]"
+        ],
+    ),
+    "dead letters of tests": (
+        STEPS
+        + "  - filter: a\ntests:\n  - {name: a, input: {raw: x}, dead_letter: {error_class: celerror, step: filtr}}\n"
+        + "  - {name: b, inputs: [{raw: x}], dead_letter: [{error_class: ValueError}, {step: 'steps[0] filter'}, {step: encode}]}\n"
+        + "  - {name: c, input: {raw: x}, dead_letter: [{step: decode}, {step: set, error_class: Nothing}]}\n",
+        [
+            "7:59: warning: no dead letter has the class 'celerror', did you mean 'CelError'? [test-dead-letter]",
+            "7:75: error: no step of the pipeline is 'filtr', did you mean 'filter'? [test-dead-letter]",
+            "9:69: error: no step of the pipeline is 'set', expected decode or filter or encode [test-dead-letter]",
+            "9:87: warning: no dead letter has the class 'Nothing' [test-dead-letter]",
+        ],
+    ),
     "not a condition": (
         STEPS + "  - set: {a: size(b)}\n  - filter: a\n  - filter: '!(size(c) + 1) && b'\n",
         [

@@ -18,6 +18,7 @@ IN = "source: {topics: [in]}\n"
 OUT = "sink: {topic: out}\n"
 NO_FIELD = "not a field, expected a name, names with dots between them, or `a.name` in backticks for one with dots"
 NO_FORM = "not a form of time, expected rfc3339, unix, unix_ms, unix_us, unix_ns, or a pattern of"
+NO_TIME = "not a choice here, expected 'rfc3339', 'unix', 'unix_ms', 'unix_us' or 'unix_ns'"
 NO_FORMAT = "not a format, expected json, string or bytes, or a mapping of topics to formats"
 JUST_WRITTEN = "which this step has just written, expected another field"
 AN_OBJECT = "expected a step `value` before it, as in value: '{\"text\": this}'"
@@ -35,10 +36,13 @@ STEPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "choices": (
-        "  - cast: {a: integer}\n  - parse_time: {t: {to: iso}}\n",
+        "  - cast: {a: integer}\n  - parse_time: {t: {to: iso}}\n  - parse_time: {t: {to: unix_s}, u: {from: unix_s}, v: {to: UNIX_MS}}\n",
         [
-            "5:15: not a choice here, expected 'int', 'double', 'string' or 'bool'",
-            "6:26: not a choice here, expected 'rfc3339', 'unix', 'unix_ms', 'unix_us' or 'unix_ns'",
+            "5:15: not a choice here, expected 'int', 'double', 'string' or 'bool', did you mean 'int'?",
+            f"6:26: {NO_TIME}",
+            f"7:26: {NO_TIME}, did you mean 'unix'?",
+            f"7:45: {NO_FORM} %Y, %m, %d, %H, %M, %S, %f, %z, %j, %y, %b, %B, %p, %I, %%, did you mean 'unix'?",
+            f"7:62: {NO_TIME}, did you mean 'unix_ms'?",
         ],
     ),
     "unknown keys": (
@@ -183,6 +187,14 @@ FILES: dict[str, tuple[str, list[str]]] = {
             f"2:32: {NO_FORMAT}",
             "2:49: not a choice here, expected 'json', 'string' or 'bytes'",
             "3:28: not a choice here, expected 'json', 'string' or 'bytes'",
+        ],
+    ),
+    "formats that are nearly one": (
+        HEAD + "source: {topics: [in], format: jsn, key_format: str}\nsink: {topic: out, format: byte}\n",
+        [
+            f"2:32: {NO_FORMAT}, did you mean 'json'?",
+            "2:49: not a choice here, expected 'json', 'string' or 'bytes', did you mean 'string'?",
+            "3:28: not a choice here, expected 'json', 'string' or 'bytes', did you mean 'bytes'?",
         ],
     ),
     "formats and steps of wrong types": (

@@ -184,6 +184,7 @@ BAD = {
         "{name: a, input: {raw: x}, filtered: true, dead_letter: {}}",
         "a filtered record has no outputs and no dead letter, expected `filtered` alone",
     ),
+    "not filtered": ("{name: a, input: {raw: x}, filtered: false}", "not a choice here, expected true"),
     "no input": ("{name: a, filtered: true}", "a test needs one of the keys input and inputs"),
     "no value": ("{name: a, input: {key: k}, filtered: true}", "found none, expected one of value, raw, base64"),
     "two values": (

@@ -283,6 +283,7 @@ LOADING = [
     ("a.b:c d", "not a function, expected package.module:function"),
     ("no_such_module:f", "no module 'no_such_module', expected it to be installed, or its folder to be in PYTHONPATH"),
     ("json:nothing", "the module 'json' has no 'nothing', expected a function"),
+    (f"{HERE}:rases", f"the module '{HERE}' has no 'rases', did you mean 'raises'?"),
     (f"{HERE}:NOT_A_FUNCTION", f"'NOT_A_FUNCTION' of the module '{HERE}' is no function, expected one"),
     ("this_raises:f", "the module 'this_raises' cannot be imported: ZeroDivisionError: division by zero"),
     ("this_exits:f", "the module 'this_exits' cannot be imported: SystemExit: 4"),
