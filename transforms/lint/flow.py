@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel.folding import fold
-from transforms.cel.nodes import Call, Literal, Node, Select, This
+from transforms.cel.nodes import Call, Node, Select, This
 from transforms.cel.parser import parse
 from transforms.lint import effects
 from transforms.lint.constants import Failing, failing
