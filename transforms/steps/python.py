@@ -42,7 +42,7 @@ def load(name: str) -> Callable[[Any], Any]:
         raise _problem(f"the module {module!r} cannot be imported: {type(error).__name__}: {error}") from None
     for part in function.split("."):
         if not hasattr(found, part):
-            functions = [name for name in dir(found) if callable(getattr(found, name, None))]
+            functions = [name for name, value in getattr(found, "__dict__", {}).items() if callable(value)]
             hint = meant(part, functions) or ", expected a function"
             raise _problem(f"the module {module!r} has no {function!r}{hint}")
         found = getattr(found, part)
