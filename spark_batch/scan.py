@@ -68,6 +68,7 @@ class OutputScan:
         self._others = pa.array([name.encode() for name in sorted(plan.others)], pa.binary())
         name = plan.topic_of(topic)
         self._seen = {partition: end for (other, partition), end in plan.seen.items() if other == name}
+        self._removed = {partition for other, partition in plan.removed if other == name}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = Rows(self._topic)
@@ -125,6 +126,11 @@ class OutputScan:
             late = ~orphan & ~flying & (offset < self._judged_below[source]) & (places >= self._seen[partition])
             for at in np.flatnonzero(late):
                 rows.stray(What.LATE, partition, int(places[at]), texts[int(at)].as_py())
+        if partition in self._removed:
+            # What the last audit judged does not count: driven again, it may stand before outputs of higher offsets that were removed.
+            known = np.flatnonzero(~orphan & (source >= 0) & (offset >= self._judged_below[source]))
+            for number, at in zip(*np.unique(source[known], return_index=True), strict=True):
+                rows.first(partition, int(number), int(offset[known[at]]), int(places[known[at]]))
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
         if not judged.all():
