@@ -36,6 +36,8 @@ _RECEIPT = (
     "dead_lettered: long, written: map<string, long>, topic_id: string>>"
 )
 _SCHEMA_VERSION = 1
+SKEW_MS = 60_000
+"""By how much workers' clocks may differ: receipts of different workers are ordered by their times, to this much."""
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's id of 16 zero bytes: from a broker without topic ids (KIP-516)."""
 
@@ -132,7 +134,7 @@ def expired_until_ms(context: Context, entries: DataFrame) -> int:
     first = entries.where(F.col("at_partition").isin(gone)).groupBy("at_partition").agg(F.min("time_ms").alias("first"))
     rows = first.collect()
     # A partition that holds none any more may have held any.
-    return max((row["first"] for row in rows), default=0) if len(rows) == len(gone) else 2**62
+    return max(row["first"] for row in rows) + SKEW_MS if len(rows) == len(gone) else 2**62
 
 
 def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:

@@ -107,7 +107,7 @@ def test_receipts_and_outputs_that_expired_between_two_audits_are_neither_missin
 def test_without_receipts_nobody_knows_where_a_group_began_and_without_offsets_how_far_it_came(
     auditor: Auditor, bootstrap: str, tmp_path: Path
 ) -> None:
-    """A group that began at the end of its source (`start: latest`). Its receipts expire, then its offsets; then outputs alone tell of it."""
+    """A group that began at the end (`start: latest`). Its receipts expire, then its offsets; then outputs alone tell of it."""
     world = World(bootstrap, tmp_path, Random(SEED + 2), records=300, start="latest", skip=40)
     world.write()
     committed = world.committed

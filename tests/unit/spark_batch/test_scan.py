@@ -110,6 +110,18 @@ def test_disorder_is_noticed_within_a_batch_and_across_batches_and_told_per_sour
         assert of(scanned("in/1/10/1", "in/1/10/0", size=size), What.DISORDER, "source") == [(1,)]
 
 
+def test_in_a_partition_that_retention_has_shortened_the_first_output_of_each_source_partition_is_told() -> None:
+    """Whether it is to be judged or not; but neither an orphan nor one of what the last audit judged, and in no other partition."""
+    texts = ["in/0/999/0", None, "in/1/11/0", "in/0/7/1", "in/0/8/0", "in/1/12/0", "other/0/3/0"]
+    shortened = replace(PLAN, removed={("out", 3): 1, ("out", 4): 1, ("dead", 3): 1})
+    for size in (1, 3, 10):
+        rows = scanned(*texts, size=size, plan=shortened)
+        assert of(rows, What.FIRST, "source", "high", "low") == [(0, 7, 3), (1, 11, 2), (2, 3, 6)]
+    rows = scanned(*texts, plan=replace(shortened, judged_below=(8, 12, 4)))
+    assert of(rows, What.FIRST, "source", "high", "low") == [(0, 8, 4), (1, 12, 5)]
+    assert of(scanned(*texts, plan=replace(PLAN, removed={("out", 4): 1})), What.FIRST, "source") == []
+
+
 def test_orphans_and_outputs_in_flight_are_no_disorder() -> None:
     assert of(scanned("in/0/2/0", "in/0/149/0", "in/0/999/0", "in/0/3/0"), What.DISORDER, "source") == []
 
