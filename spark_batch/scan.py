@@ -129,8 +129,10 @@ class OutputScan:
         if partition in self._removed:
             # What the last audit judged does not count: driven again, it may stand before outputs of higher offsets that were removed.
             known = np.flatnonzero(~orphan & (source >= 0) & (offset >= self._judged_below[source]))
-            for number, at in zip(*np.unique(source[known], return_index=True), strict=True):
-                rows.first(partition, int(number), int(offset[known[at]]), int(places[known[at]]))
+            for number in np.flatnonzero(np.bincount(source[known])).tolist():
+                if not rows.has_first(partition, number):
+                    at = known[np.argmax(source[known] == number)]
+                    rows.first(partition, number, int(offset[at]), int(places[at]))
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
         if not judged.all():

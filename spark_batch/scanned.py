@@ -117,9 +117,11 @@ class Rows:
     def disorder(self, partition: int, source: int) -> None:
         self._disorder.add((partition, source))
 
+    def has_first(self, partition: int, source: int) -> bool:
+        return (partition, source) in self._firsts
+
     def first(self, partition: int, source: int, offset: int, place: int) -> None:
-        """Only the first call for a source partition counts."""
-        self._firsts.setdefault((partition, source), (place, offset))
+        self._firsts[partition, source] = place, offset
 
     def stray(self, what: What, partition: int, place: int, text: bytes) -> None:
         shown = text[:300].decode("utf-8", "replace")
