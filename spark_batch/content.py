@@ -9,7 +9,7 @@ Only prints (48 bytes) are shuffled. Memory: the prints of 32,768 source records
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,6 +22,7 @@ from spark_batch.plan import DEAD_LETTERS
 from spark_batch.sides import EXPECTED, NOTHING, PIECE, Ranges, expected_rows, found_rows, to_batch
 from spark_batch.tasks import in_groups
 from spark_batch.tiling import width
+from spark_batch.unsure import shortage
 from spark_batch.verdicts import FIXED
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from spark_batch.context import Context
     from spark_batch.model import Verdict
     from spark_batch.plan import Plan
+    from spark_batch.unsure import Unsure
+
+Sides: TypeAlias = "tuple[Expected | None, list[Stored], list[Stored]]"
+"""Of a source record: what must be, outputs, dead letters."""
 
 CONTENT = (
     "what string, kind string, source int, offset bigint, topic int, partition int, place bigint, n bigint, detail string, tile bigint, "
@@ -69,9 +74,9 @@ def both_sides(context: Context, plan: Plan, ranges: Ranges) -> DataFrame:
     return expected_rows(context, plan, ranges).unionByName(found_rows(context, plan, ranges, topics))
 
 
-def judge_content(plan: Plan, rows: DataFrame, drills: DataFrame, unsure: Mapping[int, Verdict]) -> DataFrame:
+def judge_content(plan: Plan, rows: DataFrame, drills: DataFrame, unsure: Unsure) -> DataFrame:
     """Rows as in CONTENT. `rows`: as in sides.ROWS, EXPECTED and FOUND; `drills`: rows "drill" of records.JUDGED, pieces of what `rows`
-    are of; `unsure`: see outcomes.judge_record.
+    are of.
     """
     pieces = drills.select(
         F.lit(PIECE).alias("what"),
@@ -84,10 +89,10 @@ def judge_content(plan: Plan, rows: DataFrame, drills: DataFrame, unsure: Mappin
         "figures",
     )
     both = rows.unionByName(pieces, allowMissingColumns=True)
-    return in_groups(both.groupBy("source", "bucket"), _judge_bucket(plan, dict(unsure)), CONTENT)
+    return in_groups(both.groupBy("source", "bucket"), _judge_bucket(plan, unsure), CONTENT)
 
 
-def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table], pa.Table]:
+def _judge_bucket(plan: Plan, unsure: Unsure) -> Callable[[pa.Table], pa.Table]:
     topics = len(plan.outputs)
 
     def judge(table: pa.Table) -> pa.Table:
@@ -100,11 +105,11 @@ def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table]
         step = width(plan.begin[source], plan.committed[source])
         counts: dict[tuple[int, Verdict], int] = {}
         rows: list[tuple[Any, ...]] = []
-        for offset, (expected, outputs, letters) in _by_offset(table).items():
-            piece = int(np.searchsorted(starts, offset, side="right")) - 1
-            if piece < 0 or offset >= ends[piece]:
-                continue
-            outcome = judge_record(expected, outputs, letters, unsure, current=current[piece])
+        records = _in_pieces(_by_offset(table), starts, ends)
+        short = _short(records, tiles, figures_of) if unsure else {}
+        for offset, piece, (expected, outputs, letters) in records:
+            at = unsure.at(source, offset, short.get(tiles[piece])) if unsure else {}
+            outcome = judge_record(expected, outputs, letters, at, current=current[piece])
             for kind, output, detail in outcome.faults:
                 place = (None,) * 3 if output is None else (output.topic, output.partition, output.place)
                 rows.append(("fault", str(kind), source, offset, *place, 1, detail, *(None,) * 7))
@@ -150,7 +155,28 @@ def _judge_bucket(plan: Plan, unsure: dict[int, Verdict]) -> Callable[[pa.Table]
     return judge
 
 
-def _by_offset(table: pa.Table) -> dict[int, tuple[Expected | None, list[Stored], list[Stored]]]:
+def _in_pieces(every: Mapping[int, Sides], starts: Any, ends: Any) -> list[tuple[int, int, Sides]]:
+    """(source offset, index of its piece, both sides) of what lies in a piece."""
+    pieces = np.searchsorted(starts, np.fromiter(every, np.int64, len(every)), side="right") - 1
+    return [
+        (offset, piece, sides)
+        for (offset, sides), piece in zip(every.items(), pieces.tolist(), strict=True)
+        if piece >= 0 and offset < ends[piece]
+    ]
+
+
+def _short(
+    records: list[tuple[int, int, Sides]], tiles: list[int], figures_of: list[list[int]]
+) -> dict[int, frozenset[int]]:
+    """Per tile with a receipt, see unsure.shortage. Of a tile in several buckets too much is said to be short, never too little."""
+    of_tile: dict[int, list[Sides]] = {}
+    for _, piece, sides in records:
+        of_tile.setdefault(tiles[piece], []).append(sides)
+    claimed = {tile: figures for tile, figures in zip(tiles, figures_of, strict=True) if figures}
+    return {tile: shortage(figures, of_tile.get(tile, [])) for tile, figures in claimed.items()}
+
+
+def _by_offset(table: pa.Table) -> dict[int, Sides]:
     """Per source offset what must be and what is: outputs, dead letters."""
     rows = table.filter(pa.compute.not_equal(table["what"], PIECE))
     names = ("what", "offset", "index", "topic", "partition", "place", "print", "time_ms", "error")

@@ -8,7 +8,6 @@ What the ledger counts is read beside all that, in a thread of its own.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,20 +20,20 @@ from spark_batch.context import Judged
 from spark_batch.figures import mismatches
 from spark_batch.latency import percentiles, sample_of
 from spark_batch.ledger import balances, count_held, foreign_notes, imbalances, ledger, next_outputs_from, tallies
-from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Stretch, Verdict
+from spark_batch.model import FINDINGS_SHOWN, Depth, Finding, Judgement, Kind, Partition, Range, Verdict
 from spark_batch.multiset import match, unjudged
 from spark_batch.order import reordered
-from spark_batch.planning import make_plan, unsure, without
+from spark_batch.planning import lost_group, make_plan, without
 from spark_batch.receipts import expired_until_ms, receipt_entries, tiles
 from spark_batch.records import CLAIMED, COUNTED, judge_offsets, judge_records, scan
 from spark_batch.scanned import What
 from spark_batch.sequences import sequences
 from spark_batch.sides import Ranges
-from spark_batch.tiling import width
+from spark_batch.totals import stretches_of, totals_of
+from spark_batch.unsure import Unsure, removal_note, unsure_of
 from spark_batch.work import Kept, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from concurrent.futures import Future
 
     from pyspark.sql import DataFrame
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from spark_batch.ledger import Held, Tallies
     from spark_batch.model import Disorder, LatencyRow
     from spark_batch.plan import Plan
-    from spark_batch.planning import Aside
 
 
 _OTHERS = {
@@ -75,6 +73,7 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
     tiled = kept.keep(tiles(context, entries, expired_until_ms(context, entries)))
     by_content = context.depth is not Depth.OFFSETS and not context.lineage
     work = Work(make_plan(context, tiled), Depth.CONTENT if by_content else context.depth)
+    work.notes.extend(work.planned.notes)
     plan, aside = work.planned.plan, work.planned.aside
     tiled = without(aside, tiled)
     receipts = _judge_receipts(context, entries, tiled, work)
@@ -85,6 +84,9 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
                 work.count(row["source"], row["start"], verdict, records)
     else:
         topics = _judge_topics(context, entries, tiled, work, kept)
+    if any(what is What.IN_FLIGHT for what, _ in topics.counted):
+        told = work.planned.findings
+        told += lost_group(context, told, "there are outputs or dead letters of its source records")
     context.tell("balancing the ledger")
     rows = () if held is None else ledger(context, plan, topics.counted, held.result(), receipts.flying)
     work.planned.findings.extend(imbalances(rows))
@@ -95,7 +97,7 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
         for number, partition in enumerate(plan.sources)
         if partition in context.audited
     }
-    stretches = _stretches(audited, aside, work)
+    stretches = stretches_of(audited, aside, work)
     judgement = Judgement(
         pipeline=context.loaded.spec.name,
         transform=context.loaded.transform.digest,
@@ -111,7 +113,7 @@ def _judge(context: Context, kept: Kept, held: Future[Held] | None) -> Judged:
         disorder=topics.disorder,
         notes=tuple(work.notes),
         took_s=time.monotonic() - started,
-        totals=_totals(context, stretches, (*context.findings, *work.planned.findings)),
+        totals=totals_of(context, stretches, (*context.findings, *work.planned.findings)),
     )
     # Without lineage nobody can tell which outputs are of source partitions in doubt: the next audit reads them all again.
     told_apart = context.lineage or not work.planned.doubted
@@ -201,49 +203,54 @@ def _judge_topics(context: Context, entries: DataFrame, tiled: DataFrame, work: 
             work.planned.findings.append(
                 Finding(Kind.OTHER_TRANSFORM, *source, row["start"], row["end"], detail=_OTHERS[row["what"]])
             )
-    counted, pairs, disorder = tallies(scanned, plan)
+    seen = tallies(scanned, plan)
+    counted, pairs, hiding = seen.counted, seen.pairs, unsure_of(context, plan, seen.firsts)
     work.notes.extend(foreign_notes(counted, unstamped=any(row["what"] == "unstamped" for row in rows)))
     if any(what in (What.ORPHAN, What.LATE) for what, _ in counted):
         work.tables.append(tables.of_scan(plan, scanned))
     totals = [row["figures"] for row in rows if row["what"] == "total"]
     if not context.lineage:
         rewritten = not entries.where(F.col("transform") != context.loaded.transform.digest).isEmpty()
-        tallied, found = _match(context, Ranges(ranges), drills, work, kept, rewritten=rewritten)
+        tallied, found = _match(context, Ranges(ranges), drills, work, kept, hiding, rewritten=rewritten)
         counted = {**counted, **tallied}
         totals.append([0] * (len(found) + 2) + found)
     elif ranges:
         context.tell("comparing contents")
         sides = both_sides(context, plan, Ranges(ranges))
-        _take(plan, kept.keep(judge_content(plan, sides, drills, unsure(context, plan))), work, kept)
+        _take(plan, kept.keep(judge_content(plan, sides, drills, hiding)), work, kept, hiding)
     if pairs:
         context.tell("looking at the order")
         others = tables.union(context.spark, work.tables)
         late = kept.keep(reordered(context, plan, pairs, tables.faulty_sources(plan, others)))
         work.tables.append(tables.of_late(plan, late))
     latency = percentiles((row["hour"], row["latencies"]) for row in rows if row["what"] == "hour")
-    return _Topics(counted, totals, latency, disorder)
+    return _Topics(counted, totals, latency, seen.disorder)
 
 
-def _take(plan: Plan, content: DataFrame, work: Work, kept: Kept) -> None:
+def _take(plan: Plan, content: DataFrame, work: Work, kept: Kept, hiding: Unsure) -> None:
     """What rows of content.CONTENT say. `content` is in Spark's cache."""
     counts = content.where("what = 'count'").groupBy("source", "start", "kind").agg(F.sum("n").alias("n"))
-    for row in counts.collect():
+    rows = counts.collect()
+    for row in rows:
         work.count(row["source"], row["start"], Verdict(row["kind"]), row["n"])
+    if expired := sum(row["n"] for row in rows if row["kind"] == Verdict.EXPIRED):
+        work.notes.append(removal_note(plan, expired))
     work.tables.append(tables.of_content(plan, content))
-    work.tables.append(tables.of_ranges(plan, kept.keep(mismatches(content))))
+    work.tables.append(tables.of_ranges(plan, kept.keep(mismatches(content, hiding))))
 
 
 def _match(
-    context: Context, ranges: Ranges, drills: DataFrame, work: Work, kept: Kept, *, rewritten: bool
+    context: Context, ranges: Ranges, drills: DataFrame, work: Work, kept: Kept, hiding: Unsure, *, rewritten: bool
 ) -> tuple[Tallies, list[int]]:
     """Outputs without lineage: see Matched.tallies. `drills`, `rewritten`: see judge_content and unjudged."""
     plan = work.planned.plan
     context.tell("comparing contents, without lineage")
     expired = any(Verdict.EXPIRED in stretch for each in work.counts.values() for stretch in each.values())
-    blind = unjudged(context, aside=bool(work.planned.aside), expired=expired, rewritten=rewritten)
+    unknown = any(finding.kind is Kind.OFFSETS_UNKNOWN for finding in work.planned.findings)
+    blind = unjudged(context, aside=bool(work.planned.aside) or unknown, expired=expired, rewritten=rewritten)
     matched = match(context, plan, ranges, blind, kept.keep)
-    content = judge_content(plan, matched.rows, drills, unsure(context, plan))
-    _take(plan, kept.keep(matched.explained(content)), work, kept)
+    content = judge_content(plan, matched.rows, drills, hiding)
+    _take(plan, kept.keep(matched.explained(content)), work, kept, hiding)
     for source, start, records in matched.doubtful():
         work.doubt(source, start, records)
     work.tables.append(matched.orphans())
@@ -267,34 +274,3 @@ def _all_findings(
     counts = {Kind(row["kind"]): row["count"] for row in every.groupBy("kind").count().collect()}
     first = tables.shown(every.orderBy("kind", "topic", "partition", "offset"))
     return tuple(first), counts, every
-
-
-def _stretches(audited: Mapping[Partition, Range], aside: Aside, work: Work) -> tuple[Stretch, ...]:
-    rows = []
-    for partition, span in sorted(audited.items()):
-        if partition in aside:
-            if span.end > span.start:
-                verdict, _, records = aside[partition]
-                rows.append(Stretch(*partition, span.start, span.end, {verdict: records or span.end - span.start}))
-            continue
-        step, at = width(span.start, span.end), span.start
-        while at < span.end:
-            end = min((at // step + 1) * step, span.end)
-            rows.append(Stretch(*partition, at, end, work.counts.get(partition, {}).get(at, {})))
-            at = end
-    return tuple(rows)
-
-
-def _totals(context: Context, stretches: Iterable[Stretch], findings: Iterable[Finding]) -> dict[Verdict, int]:
-    totals = Counter[Verdict]()
-    for stretch in stretches:
-        totals.update(stretch.counts)
-    starts, committed = context.cut.source_start, context.cut.committed
-    doubted = {(each.topic, each.partition) for each in findings if each.kind is Kind.OFFSETS_UNKNOWN}
-    for partition, end in context.cut.source_end.items():
-        # Offsets, not records: nobody has read them, and markers may be among them. Where the group's offset is gone, they may be done.
-        gone = partition in doubted and partition not in committed
-        totals[Verdict.UNKNOWN if gone else Verdict.IN_FLIGHT] += max(
-            0, end - committed.get(partition, starts[partition])
-        )
-    return dict(+totals)

@@ -25,24 +25,41 @@ if TYPE_CHECKING:
 _TASK = 200_000
 """Offsets per task: what waits for a core in between does not wait long."""
 
+_BY_SOURCE = (What.DISORDER, What.TARDY, What.FIRST)
+
 Tallies: TypeAlias = "Mapping[tuple[What, Partition], tuple[int, int]]"
 
 
-def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int, int]], tuple[Disorder, ...]]:
-    """(what, output partition) -> (records, lowest offset), of what stands in outputs and is no BITS; the pairs in DISORDER; and what TARDY
-    says, per source topic.
-    """
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What the scan says beside bitmaps."""
+
+    counted: Tallies
+    """(what, output partition) -> (records, lowest offset)."""
+    pairs: set[tuple[int, int, int]]
+    """(output topic, its partition, source partition) in DISORDER."""
+    disorder: tuple[Disorder, ...]
+    """What TARDY says, per source topic."""
+    firsts: dict[tuple[int, int, int], int]
+    """(output topic, its partition, source partition) -> source offset of FIRST."""
+
+
+def tallies(scanned: DataFrame, plan: Plan) -> Scanned:
+    """From rows of scanned.SCANNED."""
     kinds = scanned.where(f"what NOT IN ({int(What.BITS)}, {int(What.TIMES)})").withColumn(
-        "source", F.when(F.col("what").isin(int(What.DISORDER), int(What.TARDY)), F.col("source")).otherwise(-1)
+        "source", F.when(F.col("what").isin(*map(int, _BY_SOURCE)), F.col("source")).otherwise(-1)
     )
     sums = kinds.groupBy("what", "topic", "partition", "source")
     figures = F.sum("n").alias("n"), F.min("low").alias("low"), F.sum("low").alias("lows"), F.max("high").alias("high")
     pairs: set[tuple[int, int, int]] = set()
     counted: dict[tuple[What, Partition], tuple[int, int]] = {}
+    firsts: dict[tuple[int, int, int], int] = {}
     tardy: dict[str, Disorder] = {}
     for row in sums.agg(*figures).collect():
         if row["what"] == What.DISORDER:
             pairs.add((row["topic"], row["partition"], row["source"]))
+        elif row["what"] == What.FIRST:
+            firsts[row["topic"], row["partition"], row["source"]] = row["high"]
         elif row["what"] == What.TARDY:
             topic = plan.sources[row["source"]][0]
             so_far = tardy.get(topic, Disorder(topic, 0, 0, 0))
@@ -50,7 +67,8 @@ def tallies(scanned: DataFrame, plan: Plan) -> tuple[Tallies, set[tuple[int, int
             tardy[topic] = Disorder(topic, *sums_of, max(so_far.latest_ms, row["high"]))
         else:
             counted[What(row["what"]), (plan.topic_of(row["topic"]), row["partition"])] = row["n"], row["low"]
-    return counted, pairs, tuple(tardy[topic] for topic in sorted(tardy) if tardy[topic].records)
+    late = tuple(tardy[topic] for topic in sorted(tardy) if tardy[topic].records)
+    return Scanned(counted, pairs, late, firsts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ def judge_record(
     *,
     current: bool,
 ) -> Outcome:
-    """`expected`: None where the source holds no such record. `unsure`: topics from which records may be gone or hidden, and what to say
-    of a record that is not found there. `current`: whether the transform that wrote the outputs is the one that gave `expected`.
+    """`expected`: None where the source holds no such record. `unsure`: topics in which an output or a dead letter of this record may be,
+    or have been, that is not found, and what to say of it then. `current`: whether the transform that wrote the outputs is the one that
+    gave `expected`.
     """
     if expected is None:
         gone = "it names a source record that does not exist"
@@ -141,6 +142,9 @@ def _alive(
         outcome.faults.append((Kind.ALTERED, letters[0], detail))
         outcome.faults += [(Kind.DUPLICATE, each, "a second dead letter") for each in letters[1:]]
         return _settled(outcome)
+    if not outputs and not letters and DEAD_LETTERS in unsure:
+        outcome.verdict = unsure[DEAD_LETTERS]  # whatever it yields, a dead letter may have stood in for it
+        return outcome
     slots: dict[int, list[Stored]] = {}
     for each in sorted(outputs):
         slots.setdefault(each.nth, []).append(each)

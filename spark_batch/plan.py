@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spark_batch.model import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from spark_batch.context import Context
     from spark_batch.model import Partition
@@ -38,6 +38,8 @@ class Plan:
     """Per source partition the last audit's C: what is below it was judged then; 0, or no element at all, where there was none."""
     seen: Mapping[Partition, int] = field(default_factory=dict)
     """Per output partition where the last audit stopped reading: what stands there or beyond and is of a record judged then came late."""
+    removed: Mapping[Partition, int] = field(default_factory=dict)
+    """Partitions of outputs and dead letters from which retention removed what this audit would have read: their log starts."""
     others: frozenset[str] = frozenset()
     """Topics that exist and are no source of this pipeline: outputs that name one of them are another pipeline's."""
 
@@ -55,6 +57,15 @@ class Plan:
 
     def topic_of(self, number: int) -> str:
         return self.dead_letters if number == DEAD_LETTERS else self.outputs[number]
+
+
+def removed(context: Context, topics: Collection[str]) -> dict[Partition, int]:
+    """Partitions of topics of outputs, dead letters or receipts whose log start lies above where this audit would have begun to read."""
+    return {
+        partition: bounds.start
+        for partition, bounds in context.cut.outputs.items()
+        if partition[0] in topics and bounds.start > context.outputs_from.get(partition, 0)
+    }
 
 
 def output_ranges(context: Context, topic: str) -> dict[Partition, Range]:

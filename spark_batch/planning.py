@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Finding, Kind, Range, Verdict
-from spark_batch.plan import DEAD_LETTERS, Plan
+from spark_batch.plan import Plan, removed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from pyspark.sql import DataFrame
@@ -38,6 +39,7 @@ class Planned:
     """Findings in the table of tiles, at most: these among them."""
     doubted: frozenset[Partition]
     """Source partitions whose C cannot be believed, whether there is one or not (A11)."""
+    notes: list[str] = field(default_factory=list)
 
 
 def make_plan(context: Context, tiled: DataFrame) -> Planned:
@@ -60,6 +62,8 @@ def make_plan(context: Context, tiled: DataFrame) -> Planned:
             unknown.add(where)
             offset = context.cut.committed.get(where)
             findings.append(Finding(Kind.OFFSETS_UNKNOWN, *where, offset, detail=detail))
+    if gone := removed(context, [context.loaded.spec.receipts_topic]):
+        findings += lost_group(context, findings, f"of its receipts retention removed some, in {len(gone)} partitions")
     findings += _compacted(context)
     aside: Aside = {}
     for partition, span in context.audited.items():
@@ -70,7 +74,30 @@ def make_plan(context: Context, tiled: DataFrame) -> Planned:
             aside[partition] = Verdict.UNKNOWN, whole, summary["tile"]
         elif topic in context.cut.compacted or topic in recreated or topic in context.recreated:
             aside[partition] = Verdict.UNVERIFIABLE, whole, summary["tile"]
-    return Planned(_numbered(context, summaries, aside, unknown), aside, findings, more, frozenset(unknown))
+    notes = _receipt_notes(context, {p: row["figures"] for p, row in summaries.items() if p not in aside})
+    plan = _numbered(context, summaries, aside, unknown)
+    return Planned(plan, aside, findings, more, frozenset(unknown), notes)
+
+
+def _receipt_notes(context: Context, figures: Mapping[Partition, Sequence[int]]) -> list[str]:
+    """What receipts do not tell. `figures`: of the summaries, receipts.TILES."""
+    notes = []
+    if unproven := sum(each[1] for each in figures.values()):
+        gone = removed(context, [context.loaded.spec.receipts_topic])
+        places = ", ".join(f"{topic} {number} below offset {end}" for (topic, number), end in sorted(gone.items()))
+        notes.append(
+            f"retention removed receipts before this audit read them (partitions {places}). {unproven} source offsets that no receipt "
+            "claims may have been claimed by those: records there are expired-unaudited"
+        )
+    nameless: Counter[str] = Counter()
+    for (topic, _), each in figures.items():
+        nameless[topic] += each[2]
+    notes += [
+        f"{count} receipts do not carry the id of {topic}: the broker does not tell it, or did not tell the worker. Whether the topic was "
+        "deleted and created again since they were written cannot be known from them"
+        for topic, count in sorted((+nameless).items())
+    ]
+    return notes
 
 
 def _set_back(context: Context, summaries: Mapping[Partition, Any]) -> dict[Partition, str]:
@@ -105,9 +132,10 @@ def _numbered(
         span, summary = context.audited.get(partition), summaries.get(partition)
         if span is None or partition in aside:
             # Nothing is judged: with C as begin, outputs below it are taken for judged before, those beyond it for in flight. Where C is
-            # in doubt the next audit goes on from the mark, or begins at the beginning: it must read all outputs from there on.
+            # in doubt the next audit goes on from the mark, or begins at the beginning: it must read all outputs from there on. Without
+            # any C every output is in flight: see judge, which asks whether there may be any.
             certain = span is not None and partition not in unknown
-            end = span.end if span and certain else context.marks.get(partition, cut.source_start[partition])
+            end = span.end if span and certain else context.marks.get(partition, 0)
             begin.append(end)
             committed.append(end)
             lowest.append(0)
@@ -131,6 +159,7 @@ def _numbered(
         dead_letters=spec.dead_letter_topic,
         judged_below=tuple(_judged_below(context, partition, aside) for partition in sources),
         seen=context.seen,
+        removed=removed(context, [*context.loaded.transform.topics, spec.dead_letter_topic]),
         others=context.topics - {topic for topic, _ in sources},
     )
 
@@ -147,18 +176,6 @@ def _compacted(context: Context) -> list[Finding]:
     return [Finding(Kind.COMPACTED, topic, 0, None, detail=detail) for topic in sorted(context.cut.compacted)]
 
 
-def unsure(context: Context, plan: Plan) -> dict[int, Verdict]:
-    """Topics in which a record may be that is not found."""
-    names = {**dict(enumerate(plan.outputs)), DEAD_LETTERS: plan.dead_letters}
-    gone = context.cut.compacted | context.recreated
-    held = {each.topic for each in context.cut.open_transactions}
-    return {
-        number: Verdict.UNVERIFIABLE if name in gone else Verdict.UNKNOWN
-        for number, name in names.items()
-        if name in gone | held
-    }
-
-
 def without(aside: Aside, tiled: DataFrame) -> DataFrame:
     """The tiles of source partitions that are judged: what receipts say of the others is not held against anything, but for receipts that
     came late where it is only the group's offset that is in doubt: no audit sees them again.
@@ -169,3 +186,19 @@ def without(aside: Aside, tiled: DataFrame) -> DataFrame:
     others = {verdict: [f"{t}/{n}" for (t, n), each in aside.items() if each[0] is verdict] for verdict in Verdict}
     late = (F.col("what") == "late") & ~partition.isin(others[Verdict.UNVERIFIABLE])
     return tiled.where(~partition.isin([f"{topic}/{number}" for topic, number in aside]) | late)
+
+
+def lost_group(context: Context, findings: Iterable[Finding], evidence: str) -> list[Finding]:
+    """Of a group that has committed nothing at all, though `evidence` says that it once had: every source partition that ever held
+    anything, unless `findings` have said so. None where it has committed since the cut: then it has just begun.
+    """
+    cut = context.cut
+    if cut.committed:
+        return []
+    with KafkaAdmin(context.spark, context.kafka) as admin:
+        if admin.committed(cut.group, cut.source_end):
+            return []
+    detail = f"group {cut.group}: nothing is committed, but {evidence}: its offsets expired or were deleted"
+    told = {(finding.topic, finding.partition) for finding in findings if finding.kind is Kind.OFFSETS_UNKNOWN}
+    held = [partition for partition, end in sorted(cut.source_end.items()) if end and partition not in told]
+    return [Finding(Kind.OFFSETS_UNKNOWN, *partition, None, detail=detail) for partition in held]

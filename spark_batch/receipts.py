@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from spark_batch.bitmaps import SHIFT
 from spark_batch.context import Begin
 from spark_batch.model import Kind
-from spark_batch.plan import output_ranges
+from spark_batch.plan import output_ranges, removed
 from spark_batch.tasks import in_groups
-from spark_batch.tiling import Bounds, Claims, RangeFinding, begin_of, pieces, tile, width
+from spark_batch.tiling import Bounds, Claims, RangeFinding, Tile, begin_of, pieces, tile, width
 from spark_batch.topics import read_topic
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ _RECEIPT = (
     "dead_lettered: long, written: map<string, long>, topic_id: string>>"
 )
 _SCHEMA_VERSION = 1
+SKEW_MS = 60_000
+"""By how much workers' clocks may differ: receipts of different workers are ordered by their times, to this much."""
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Kafka's id of 16 zero bytes: from a broker without topic ids (KIP-516)."""
 
 TILES = (
     "what string, topic string, partition int, tile long, kind string, start long, end long, bucket long, current boolean, "
@@ -43,7 +47,8 @@ TILES = (
 )
 """Four kinds of rows. "piece": a tile, or what of it lies in one bucket of bitmaps or stretch; "finding"; "late": a finding that holds
 also where the group's offset is in doubt; "summary": one per source partition, start = where judging begins, end = the lowest claim or -1,
-bucket = the highest claim or -1, tile = records read, figures[0] = findings, late ones among them."""
+bucket = the highest claim or -1, tile = records read, figures = findings, late ones among them; offsets in tiles UNPROVEN; receipts without
+the id of the source topic."""
 _TILES_ARROW = pa.schema(
     [
         ("what", pa.string()),
@@ -119,23 +124,25 @@ def _seeds(context: Context) -> DataFrame:
 
 
 def truncated(context: Context) -> bool:
-    """Whether receipts have expired."""
-    topic = context.loaded.spec.receipts_topic
-    return any(bounds.start > 0 for (name, _), bounds in context.cut.outputs.items() if name == topic)
+    """Whether receipts have expired that no audit has seen."""
+    return bool(removed(context, [context.loaded.spec.receipts_topic]))
 
 
 def expired_until_ms(context: Context, entries: DataFrame) -> int:
     """Receipts written before this may have expired: the latest of the times with which truncated receipts partitions begin; -1: none are
-    truncated, or a former audit has seen what they held. Of partitions that begin where the last audit ended it always has.
+    truncated, or former audits have seen what they held; of partitions that begin where the last one ended they have, unless receipts
+    expired since.
     """
-    if not truncated(context) or all(begin is Begin.CONTINUED for begin in context.begin.values()):
+    receipts = context.loaded.spec.receipts_topic
+    gone = [number for _, number in removed(context, [receipts])]
+    if not gone and any(begin is not Begin.CONTINUED for begin in context.begin.values()):
+        gone = [n for (name, n), bounds in context.cut.outputs.items() if name == receipts and bounds.start > 0]
+    if not gone:
         return -1
-    topic = context.loaded.spec.receipts_topic
-    gone = [n for (name, n), bounds in context.cut.outputs.items() if name == topic and bounds.start > 0]
     first = entries.where(F.col("at_partition").isin(gone)).groupBy("at_partition").agg(F.min("time_ms").alias("first"))
     rows = first.collect()
     # A partition that holds none any more may have held any.
-    return max((row["first"] for row in rows), default=0) if len(rows) == len(gone) else 2**62
+    return max(row["first"] for row in rows) + SKEW_MS if len(rows) == len(gone) else 2**62
 
 
 def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
@@ -145,14 +152,16 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
     begins, marks = dict(context.begin), dict(context.marks)
     receipts = context.loaded.spec.receipts_topic
     seen = {partition: end for (topic, partition), end in context.seen.items() if topic == receipts}
-    earliest = context.loaded.spec.source.start == "earliest"
+    all_seen = not truncated(context)
+    # Where receipts have expired, nobody knows where a group began.
+    earliest = context.loaded.spec.source.start == "earliest" or until_ms >= 0
     columns = 3 + len(context.loaded.transform.topics) + 1
 
     def make(table: pa.Table) -> pa.Table:
         where: Partition = (table["topic"][0].as_py(), table["partition"][0].as_py())
         rows = _Rows(where, columns)
         table = table.filter(pa.compute.is_valid(table["from"]))
-        foreign = _of_other_topic(table, ids.get(where[0]))
+        foreign, nameless = _of_other_topic(table, ids.get(where[0]))
         lowest = int(table["from"].to_numpy().min()) if len(table) else -1
         highest = int(table["to"].to_numpy().max()) if len(table) else -1
         bounds = audited.get(where)
@@ -162,7 +171,7 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
         for found in late:
             rows.finding(found.kind, found.start, found.end, found.detail, what="late")
         if bounds is None:
-            rows.summary(-1, lowest, highest, 0, len(late))
+            rows.summary(-1, lowest, highest, 0, findings=len(late))
             return rows.table()
         log_start = starts.get(where, 0)
         ends = table["to"].to_numpy()
@@ -170,7 +179,7 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
         read = table["figures"].combine_chunks().flatten().to_numpy(zero_copy_only=False)[::columns]
         read_below = int(read[ends <= bounds.end].sum())
         if foreign:
-            rows.summary(begin, lowest, highest, read_below)
+            rows.summary(begin, lowest, highest, read_below, nameless=nameless)
             return rows.table()
         claims = Claims(
             table["from"].to_numpy(),
@@ -180,9 +189,11 @@ def _tiler(context: Context, until_ms: int) -> Callable[[pa.Table], pa.Table]:
             table["transform"].to_numpy(),
             table["unstamped"].to_numpy(),
         )
-        expired_ms = -1 if begins[where] is Begin.CONTINUED else until_ms
+        expired_ms = -1 if all_seen and begins[where] is Begin.CONTINUED else until_ms
         made, findings = tile(claims, Bounds(begin, bounds.end, log_start, expired_ms, digest))
-        rows.summary(begin, lowest, highest, read_below, len(late) + len(findings))
+        unproven = made.offsets_of(Tile.UNPROVEN)
+        count = len(late) + len(findings)
+        rows.summary(begin, lowest, highest, read_below, findings=count, unproven=unproven, nameless=nameless)
         rows.pieces(made, width(begin, bounds.end))
         for found in findings:
             rows.finding(found.kind, found.start, found.end, found.detail)
@@ -202,14 +213,14 @@ def _late(table: pa.Table, seen: Mapping[int, int], mark: int) -> list[RangeFind
     ]
 
 
-def _of_other_topic(table: pa.Table, topic_id: str | None) -> str:
-    """A sentence where receipts are of a topic of the same name that is gone (A10); empty: they are not, or it cannot be known."""
-    others = sorted(set(filter(None, table["topic_id"].to_pylist())) - {topic_id})
-    if not others or topic_id is None:
-        return ""
-    return (
-        f"receipts are of a topic with id {', '.join(others)}, which is gone; the topic there is now has id {topic_id}"
-    )
+def _of_other_topic(table: pa.Table, topic_id: str | None) -> tuple[str, int]:
+    """(a sentence where receipts are of a topic of the same name that is gone (A10), receipts of which it cannot be known)."""
+    ids = [each for each in table["topic_id"].to_pylist() if each and each != _NO_ID]
+    if topic_id in (None, _NO_ID):
+        return "", len(table)
+    others = ", ".join(sorted(set(ids) - {topic_id}))
+    told = f"receipts are of a topic with id {others}, which is gone; the topic there is now has id {topic_id}"
+    return told if others else "", len(table) - len(ids)
 
 
 class _Rows:
@@ -223,9 +234,19 @@ class _Rows:
     def table(self) -> pa.Table:
         return pa.concat_tables(self._parts)
 
-    def summary(self, begin: int, lowest: int, highest: int, read: int, findings: int = 0) -> None:
+    def summary(
+        self,
+        begin: int,
+        lowest: int,
+        highest: int,
+        read: int,
+        *,
+        findings: int = 0,
+        unproven: int = 0,
+        nameless: int = 0,
+    ) -> None:
         figures = np.zeros((1, self._columns), np.int64)
-        figures[0, 0] = findings
+        figures[0, :3] = findings, unproven, nameless
         self._add("summary", figures, tile=[read], start=[begin], end=[lowest], bucket=[highest])
 
     def finding(self, kind: Kind, start: int, end: int, detail: str, what: str = "finding") -> None:

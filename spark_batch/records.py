@@ -122,8 +122,11 @@ def judge_offsets(plan: Plan, tiles: DataFrame) -> DataFrame:
         table = table.sort_by([("tile", "ascending"), ("start", "ascending")])
         source = table["source"][0].as_py()
         pieces = read_pieces(table)
-        gone, known = pieces.kind == "expired", np.isin(pieces.kind, ["claim", "overlap", "part", "unstamped"])
-        counts = np.stack([np.where(known, claimed(pieces), 0), np.where(gone, expired(pieces), 0)], axis=1)
+        gone = pieces.kind == "expired"
+        known = np.isin(pieces.kind, ["claim", "overlap", "part", "unstamped"])
+        # Offsets, not records: no receipt says how many, and nobody has read them.
+        unproven = np.where(pieces.kind == "unproven", pieces.end - pieces.start, 0)
+        counts = np.stack([np.where(known, claimed(pieces), 0), np.where(gone, expired(pieces), unproven)], axis=1)
         return _judged_table(_stretch_rows(plan, source, pieces, counts))
 
     return in_groups(_pieces(plan, tiles).groupBy("source"), judge, JUDGED)

@@ -68,6 +68,7 @@ class OutputScan:
         self._others = pa.array([name.encode() for name in sorted(plan.others)], pa.binary())
         name = plan.topic_of(topic)
         self._seen = {partition: end for (other, partition), end in plan.seen.items() if other == name}
+        self._removed = {partition for other, partition in plan.removed if other == name}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = Rows(self._topic)
@@ -125,6 +126,8 @@ class OutputScan:
             late = ~orphan & ~flying & (offset < self._judged_below[source]) & (places >= self._seen[partition])
             for at in np.flatnonzero(late):
                 rows.stray(What.LATE, partition, int(places[at]), texts[int(at)].as_py())
+        if partition in self._removed:
+            self._note_firsts(partition, np.flatnonzero(~orphan & (source >= 0)), places, source, offset, rows)
         if flying.any():
             rows.tally(What.IN_FLIGHT, partition, int(flying.sum()), int(places[flying][0]))
         if not (kept := judged | flying).all():
@@ -140,6 +143,24 @@ class OutputScan:
             places, source, offset, index = places[judged], source[judged], offset[judged], index[judged]
         if len(places):
             rows.see(partition, source, index, offset, places)
+
+    def _note_firsts(
+        self,
+        partition: int,
+        ours: NDArray[np.int64],
+        places: NDArray[np.int64],
+        source: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        rows: Rows,
+    ) -> None:
+        """The first output of each source partition. What the last audit judged does not count: driven again, it may stand before outputs of
+        higher offsets that were removed. `ours`: positions of outputs of our sources.
+        """
+        known = ours[offset[ours] >= self._judged_below[source[ours]]]
+        for number in np.flatnonzero(np.bincount(source[known])).tolist():
+            if not rows.has_first(partition, number):
+                at = known[np.argmax(source[known] == number)]
+                rows.first(partition, number, int(offset[at]), int(places[at]))
 
     def ranks(
         self, source: NDArray[np.int64], offset: NDArray[np.int64], index: NDArray[np.int64]

@@ -36,6 +36,8 @@ class What(IntEnum):
     """As ORPHAN; its source record was judged by the last audit, and this stands behind all that that one has read."""
     DISORDER = 6
     """Outputs of one source partition that do not stand in its order, in this partition."""
+    FIRST = 10
+    """The first output of a source partition that retention left in a partition: its source offset is `high`, its place `low`."""
     TIMES = 8
     """Of one bucket of a source partition: timestamps of source records, see latency.pack_times."""
     TARDY = 9
@@ -77,6 +79,7 @@ class Rows:
         self._seen: dict[tuple[int, int, int, int], Seen] = {}
         self._tallies: dict[tuple[What, int], list[int]] = {}
         self._disorder: set[tuple[int, int]] = set()
+        self._firsts: dict[tuple[int, int], tuple[int, int]] = {}
         self._ready: list[tuple[Any, ...]] = []
 
     def see(
@@ -114,6 +117,12 @@ class Rows:
     def disorder(self, partition: int, source: int) -> None:
         self._disorder.add((partition, source))
 
+    def has_first(self, partition: int, source: int) -> bool:
+        return (partition, source) in self._firsts
+
+    def first(self, partition: int, source: int, offset: int, place: int) -> None:
+        self._firsts[partition, source] = place, offset
+
     def stray(self, what: What, partition: int, place: int, text: bytes) -> None:
         shown = text[:300].decode("utf-8", "replace")
         self._ready.append((what, self._topic, partition, -1, 0, 0, 1, place, place, *_NONE, shown))
@@ -142,6 +151,8 @@ class Rows:
             self._hand_over(key, seen)
         for (what, partition), (count, low) in self._tallies.items():
             self._ready.append((what, self._topic, partition, -1, 0, 0, count, low, low, *_NONE, None))
+        for (partition, source), (place, offset) in self._firsts.items():
+            self._ready.append((What.FIRST, self._topic, partition, source, 0, 0, 1, place, offset, *_NONE, None))
         for partition, source in self._disorder:
             self._ready.append((What.DISORDER, self._topic, partition, source, 0, 0, 1, 0, 0, *_NONE, None))
         yield self._batch()

@@ -45,8 +45,8 @@ def sequences(context: Context, plan: Plan, entries: DataFrame) -> DataFrame:
     ends = zip(plan.sources, plan.committed, strict=True)
     committed = {f"{topic}/{partition}": offset for (topic, partition), offset in ends}
     previous = dict(context.previous or {})
-    # Without a former audit, and not reading from the very beginning, sequences may have begun before what is read.
-    from_the_first = context.previous is not None or not (truncated(context) or _begins_late(context))
+    # Sequences may go on from what nobody has read: it expired, or lies before where an audit without a former one begins.
+    unread = truncated(context) or (context.previous is None and _begins_late(context))
 
     def look(table: pa.Table) -> pa.Table:
         where = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
@@ -55,7 +55,7 @@ def sequences(context: Context, plan: Plan, entries: DataFrame) -> DataFrame:
         flying = np.isin(sequence, sequence[table["to"].to_numpy() > c])
         name = table["transactional_id"][0].as_py(), table["incarnation"][0].as_py()
         distinct, first = np.unique(sequence, return_index=True)
-        before = previous.get(name, 0) if from_the_first else int(distinct[0]) - 1
+        before = max(previous.get(name, 0), int(distinct[0]) - 1 if unread else 0)
         last = int(sequence[~flying].max(initial=before))
         known = distinct > before
         distinct, first = np.concatenate(([before], distinct[known])), first[known]

@@ -89,6 +89,11 @@ class Tiles:
     time_ms: NDArray[np.int64]
     """When the receipt was written that claims all of the tile; -1: none does, or several do."""
 
+    def offsets_of(self, kind: Tile) -> int:
+        return sum(
+            int(end - start) for each, start, end in zip(self.kind, self.start, self.end, strict=True) if each is kind
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RangeFinding:
@@ -104,7 +109,9 @@ def width(start: int, end: int) -> int:
 
 
 def begin_of(begin: Begin, asked: Range, start: NDArray[np.int64], end: NDArray[np.int64], *, earliest: bool) -> int:
-    """Where judging begins, as far as receipts, [start, end) each, can tell; see context.Begin. `earliest`: the pipeline's `start`."""
+    """Where judging begins, as far as receipts, [start, end) each, can tell; see context.Begin. `earliest`: the pipeline's `start`, or
+    nobody knows what the lowest receipt was, because some have expired: where the group began is not to be known then.
+    """
     if begin is Begin.CONTINUED:
         return asked.start
     if begin is Begin.SINCE:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from transforms import topic_pattern
+from transforms.steps.paths import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ class Broken:
 
 def whole_file(data: dict[str, Any]) -> list[Broken]:
     """What breaks a rule, in no particular order."""
-    return [*_source(data), *_routes(data), *_topics(data), *_formats(data), *_depth(data)]
+    return [*_source(data), *_routes(data), *_topics(data), *_formats(data), *_depth(data), *_overwritten(data)]
 
 
 def _get(data: Any, *path: str | int) -> Any:
@@ -136,7 +137,7 @@ def _topics(data: dict[str, Any]) -> Iterator[Broken]:
         yield Broken(("receipts",), "the receipts topic is also the dead-letter topic, expected a topic of its own")
 
 
-_NEED_OBJECT = frozenset(
+NEED_OBJECT = frozenset(
     "set default rename drop keep cast parse_json parse_time mask flatten explode".split()  # noqa: SIM905 - shorter
 )
 """Steps that work on fields."""
@@ -148,10 +149,10 @@ def _formats(data: dict[str, Any]) -> Iterator[Broken]:
     for index, step in enumerate(_items(_get(data, "steps"))):
         for name in step if isinstance(step, dict) else ():
             path: Path = ("steps", index, name)
-            if this in ("string", "bytes") and (name in _NEED_OBJECT or (name == "validate" and this == "bytes")):
+            if this in ("string", "bytes") and (name in NEED_OBJECT or (name == "validate" and this == "bytes")):
                 message = f"{name} needs an object, but the format of the source is {this}"
                 yield Broken(path, f"{message}, expected a step `value` before it, as in value: '{{\"text\": this}}'")
-            this = "any" if name in ("value", "python") else "json" if name in _NEED_OBJECT else this
+            this = "any" if name in ("value", "python") else "json" if name in NEED_OBJECT else this
     known: dict[Any, Any] = {}
     for path, what, topic, form in _targets(data):
         if this == "json" and form in ("string", "bytes"):
@@ -181,3 +182,32 @@ def _depth(data: dict[str, Any]) -> Iterator[Broken]:
     ]
     for index in explodes[MAX_EXPLODES:]:
         yield Broken(("steps", index, "explode"), f"one explode too many, expected at most {MAX_EXPLODES}")
+
+
+def _overwritten(data: dict[str, Any]) -> Iterator[Broken]:
+    """Fields that a step writes, and then writes again, or writes an object around: the first value is lost."""
+    for index, step in enumerate(_items(_get(data, "steps"))):
+        before: list[tuple[str, tuple[str, ...]]] = []
+        for path, field, key in _written(step):
+            try:
+                names = parts(field)
+            except ValueError:
+                continue  # the model says so
+            for other, known in before:
+                if known[: len(names)] == names:
+                    message = f"the field {field!r} takes the place of {other!r}, which this step has just written, expected another field"
+                    yield Broken(("steps", index, *path), message, key=key)
+                    break
+            before.append((field, names))
+
+
+def _written(step: Any) -> Iterator[tuple[Path, str, bool]]:
+    """(place, field, whether it is a key) in the order in which a step writes them; `default` writes only what is not there."""
+    changes, renames, explosion = (_get(step, name) for name in ("set", "rename", "explode"))
+    if isinstance(changes, dict):
+        yield from ((("set", field), field, True) for field in changes)
+    if isinstance(renames, dict):
+        yield from ((("rename", old), new, False) for old, new in renames.items() if isinstance(new, str))
+    into = "into" if _get(explosion, "into") is not None else "field"
+    found = ((("explode", name), _get(explosion, name), False) for name in (into, "index"))
+    yield from (entry for entry in found if isinstance(entry[1], str))

@@ -18,6 +18,13 @@ from transforms.errors import (
 from transforms.records import Failure, Output, SourceRecord
 
 DECODE, ENCODE = "decode", "encode"
+CLASSES = frozenset(
+    [
+        *(kind.__name__ for kind in TransformError.__subclasses__()),
+        *("TimeBudgetExceeded", "RecursionError", "MemoryError"),
+    ]
+)
+"""Of failures that are no mistake of ours: the others have the names of Python's exceptions."""
 MAX_OUTPUT_BYTES = 64 * 2**20
 """Of the values that `explode` makes of one record: what it copies beside each element could multiply without bounds."""
 

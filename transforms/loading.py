@@ -106,7 +106,7 @@ def _line(tree: Tree, step: int) -> int:
 
 def _validate(tree: Tree) -> Pipeline | None:
     if not isinstance(tree.data, dict):
-        tree.report(tree.values[()], "the file is not a mapping, expected a pipeline: name, source, sink, steps")
+        tree.report(tree.values[()], f"the file is not a mapping, expected {tree.expected}")
         return None
     for broken in checks.whole_file(tree.data):
         path = broken.path if broken.path in tree.values else ()
@@ -146,6 +146,11 @@ def _report(tree: Tree, error: ErrorDetails) -> None:
             _report_step(tree, path)
         case "cel" if isinstance(node, ScalarNode):
             tree.report(node, error["msg"], offset=tree.place(path, error["ctx"]["offset"]))
+        case "schema" if "at" in error.get("ctx", {}):
+            inner: KeyPath = (*path, "schema", *error["ctx"]["at"])
+            while inner not in tree.values:  # a schema in a file of its own
+                inner = inner[:-1]
+            tree.report(tree.values[inner], error["msg"])
         case _ if path not in tree.unresolved:
             tree.report(tree.keys[path] if "[key]" in rest else node, wording.message(error))
 

@@ -62,3 +62,8 @@ def shown(data: bytes | None) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return repr(data)
+
+
+def printable(text: str) -> str:
+    """Text for one line of a terminal: what would colour it, move in it or break the line is written as JSON writes it."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)

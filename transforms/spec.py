@@ -11,6 +11,7 @@ from transforms import checks, topic_pattern
 from transforms.formats import FORMATS, Format
 from transforms.steps import AnyStep, RouteAllStep, RouteStep
 from transforms.steps.base import Model, TopicName
+from transforms.wording import meant
 from transforms.yaml_tests import PipelineTest  # noqa: TC001 - pydantic needs it at run time
 
 
@@ -35,9 +36,11 @@ def _check_pattern(text: str) -> str:
 def _check_format(value: object) -> object:
     if not (value in FORMATS or (isinstance(value, dict) and all(form in FORMATS for form in value.values()))):
         # One error here; the union would report one per type.
-        raise PydanticCustomError(
-            "format", "not a format, expected json, string or bytes, or a mapping of topics to formats"
+        wrong = [form for form in value.values() if form not in FORMATS] if isinstance(value, dict) else [value]
+        text = (
+            f"not a format, expected json, string or bytes, or a mapping of topics to formats{meant(wrong[0], FORMATS)}"
         )
+        raise PydanticCustomError("format", "{text}", {"text": text})
     return value
 
 

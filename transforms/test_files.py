@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 SUFFIX = ".tests.yaml"
+EXPECTED = "tests of a pipeline: a list under `tests`"
 
 
 class TestFile(Model):
@@ -48,6 +49,15 @@ def is_test_file(path: Path) -> bool:
     return path.name.endswith(SUFFIX)
 
 
+def pipeline_of(tests: Path) -> Path:
+    """The pipeline that a file of tests stands beside. Raises `PipelineError` where there is none."""
+    name = tests.name.removesuffix(SUFFIX)
+    for ending in (".yaml", ".yml"):
+        if (pipeline := tests.with_name(name + ending)).exists():
+            return pipeline
+    raise PipelineError([Problem(str(tests), 1, 1, f"tests without a pipeline, expected {name}.yaml beside them")])
+
+
 def load_tests(pipeline: LoadedPipeline, env: Mapping[str, str] = os.environ) -> list[PlacedTest]:
     """The tests of a pipeline, those of its own file first. Raises `PipelineError` for the file beside it."""
     inside = pipeline.spec.tests
@@ -73,7 +83,7 @@ def load_test_file(path: Path, env: Mapping[str, str] = os.environ) -> list[Plac
 
 def _tree(path: Path, env: Mapping[str, str]) -> Tree:
     try:
-        return Tree(str(path), path.read_text(encoding="utf-8"), env)
+        return Tree(str(path), path.read_text(encoding="utf-8"), env, EXPECTED)
     except OSError as error:
         message = f"cannot read the file: {error.strerror}, expected a file of tests"
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from transforms.samples import Sample, encoded, shown
+from transforms.samples import Sample, encoded, printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ def _output(number: int, expected: ExpectedOutput, output: Output, *, text: bool
         found.append(f"output {number} to {topic} has another value:\n{_diff(wanted, value)}")
     if "key" in expected.model_fields_set and not _same_text(expected.key, key):
         wanted = encoded(expected.key, text_as_is=True)
-        found.append(f"output {number} to {topic} has the key {shown(key)}, expected {shown(wanted)}")
+        found.append(f"output {number} to {topic} has the key {_one_line(key)}, expected {_one_line(wanted)}")
     if expected.headers is not None and not _same_headers(expected.headers, headers):
         wanted_headers = _told_headers(_headers(expected.headers))
         found.append(f"output {number} to {topic} has the headers {_told_headers(headers)}, expected {wanted_headers}")
@@ -165,7 +165,7 @@ def _same(expected: Any, found: Any) -> bool:
 
 
 def _one_line(data: bytes | None, limit: int = 200) -> str:
-    text = shown(data)
+    text = printable(shown(data))
     return text if len(text) <= limit else text[:limit] + "..."
 
 

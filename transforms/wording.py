@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,10 +57,28 @@ def message(error: ErrorDetails) -> str:  # noqa: PLR0911 - one per kind of erro
         case "string_pattern_mismatch":
             return "not a name, expected lower-case letters, digits, '.', '_' or '-', the first one a letter or digit"
         case "literal_error":
-            return f"not a choice here, expected {context['expected']}"
+            return _choice(context["expected"], error["input"])
         case "finite_number":
             return "not a finite number, expected one"
     return error["msg"][:1].lower() + error["msg"][1:]
+
+
+def _choice(expected: str, given: object) -> str:
+    choices = re.findall(r"'([^']*)'", expected)
+    told = expected if choices else expected.lower()  # true and false as YAML spells them
+    return f"not a choice here, expected {told}{meant(given, choices)}"
+
+
+def meant(given: object, choices: Iterable[str]) -> str:
+    """The end of a message, `, did you mean ...?`, or nothing. What is longer or shorter at its end comes first: `unix_s` is `unix`."""
+    if not isinstance(given, str) or not given:
+        return ""
+    found = given.lower()
+    names = {name.lower(): name for name in choices}
+    longer = [name for name in names if name.startswith(found)]
+    shorter = sorted((name for name in names if found.startswith(name)), key=len, reverse=True)
+    close = longer if len(longer) == 1 else shorter or difflib.get_close_matches(found, names, n=1)
+    return f", did you mean {names[close[0]]!r}?" if close else ""
 
 
 def unknown(key: object, known: Iterable[str], what: str = "key") -> str:

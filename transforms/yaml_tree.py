@@ -50,8 +50,12 @@ class _Loader(yaml.SafeLoader):
 class Tree:
     """The data of a file, and the positions of its keys and values by their path from the root."""
 
-    def __init__(self, file: str, text: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: str, text: str, env: Mapping[str, str], expected: str = "a pipeline: name, source, sink, steps"
+    ) -> None:
+        """`expected`: what the file should be, for people."""
         self.file = file
+        self.expected = expected
         self.text = text
         self.problems: list[Problem] = []
         self.values: dict[Path, Node] = {}
@@ -74,9 +78,9 @@ class Tree:
         try:
             root = yaml.compose(self.text, Loader=_Loader)
             if root is None:
-                self.report(None, "the file is empty, expected a pipeline: name, source, sink, steps")
+                self.report(None, f"the file is empty, expected {self.expected}")
                 return None
-            return self._value(root, ())
+            return self._whole(root)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             context = f" {error.context}" if error.context else ""
@@ -91,6 +95,12 @@ class Tree:
         except RecursionError:
             self.report(None, "the file is nested too deeply, expected a few levels")
         return None
+
+    def _whole(self, root: Node) -> Any:
+        data = self._value(root, ())
+        if data is None and not self.problems:  # `null`, `~`, `---`
+            self.report(None, f"the file has nothing in it but null, expected {self.expected}")
+        return data
 
     def _value(self, node: Node, path: Path) -> Any:
         self.values[path] = node

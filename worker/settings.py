@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from worker.consistency import plain, problems_of
 from worker.environment import PREFIX, client_settings
 from worker.errors import BadConfigError
+from worker.pinned import ALIASES, PINNED, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,31 +34,6 @@ STATIC_ID = "group.instance.id"
 MASK = "********"
 _SECRET = re.compile(r"pas+w|secret|token|jaas|key\.pem|oauthbearer\.config|sasl\.user|private", re.IGNORECASE)
 
-_CONSUMER_PINNED: ClientConfig = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "error",
-    "enable.partition.eof": True,
-    "allow.auto.create.topics": False,
-}
-_PRODUCER_PINNED: ClientConfig = {
-    "acks": "all",
-    "enable.idempotence": True,
-    "delivery.report.only.error": True,
-    "allow.auto.create.topics": False,
-    "retry.backoff.ms": 100,  # transaction.QUICK_END_S rests on it (E3)
-}
-_ALIASES = {
-    "request.required.acks": "acks",
-    "auto.commit.enable": "enable.auto.commit",
-    "metadata.broker.list": "bootstrap.servers",
-}
-_OURS = {
-    "transactional.id": "it is made of the pipeline's name and RECKON_INSTANCE_ID",
-    "group.id": "set group_id in the pipeline file or RECKON_GROUP_ID",
-    "auto.offset.reset": "set source.start in the pipeline file to earliest or latest",
-}
 _CONNECTION_DEFAULTS: ClientConfig = {
     # A broker that was restarted is tried again after a second at most; librdkafka waits up to ten.
     "reconnect.backoff.max.ms": 1_000,
@@ -178,7 +154,7 @@ def resolve(loaded: LoadedPipeline) -> Settings:
     transactional_id = f"{spec.name}/{worker.instance_id}"
     group_id = worker.group_id or spec.group
 
-    def client(kind: str, defaults: ClientConfig, pinned: ClientConfig, own: ClientConfig) -> ClientConfig:
+    def client(kind: str, defaults: ClientConfig, own: ClientConfig) -> ClientConfig:
         config: ClientConfig = {}
         layers: list[tuple[Origin, Mapping[str, Any]]] = [
             ("default", {"bootstrap.servers": "127.0.0.1:9092", "client.id": transactional_id, **defaults}),
@@ -187,17 +163,14 @@ def resolve(loaded: LoadedPipeline) -> Settings:
         ]
         for origin, layer in layers:
             for given_name, value in layer.items():
-                name = _ALIASES.get(given_name, given_name)
-                if name in _OURS:
-                    problems.append(f"{kind}: {name} ({origin}) cannot be set: {_OURS[name]}")
-                elif name in pinned and not _same(name, value, pinned[name]):
-                    problems.append(
-                        f"{kind}: {name}={value} ({origin}) would break exactly-once: it is pinned to {plain(pinned[name])}; leave it out"
-                    )
+                name = ALIASES.get(given_name, given_name)
+                refused = refusal(kind, given_name, value, origin)
+                if refused is not None:
+                    problems.append(f"{kind}: {refused}")
                 else:
                     config[name] = value
                     origins[f"{kind}.{name}"] = origin
-        for name, value in {**pinned, **own}.items():
+        for name, value in {**PINNED[kind], **own}.items():
             config[name] = value
             origins[f"{kind}.{name}"] = "pinned"
         return config
@@ -207,12 +180,11 @@ def resolve(loaded: LoadedPipeline) -> Settings:
     consumer = client(
         "consumer",
         _CONSUMER_DEFAULTS | ({} if kip848 else {**_CLASSIC_DEFAULTS, STATIC_ID: worker.instance_id}),
-        _CONSUMER_PINNED,
         {"group.id": group_id},
     )
     if not consumer.get(STATIC_ID):
         consumer.pop(STATIC_ID, None)  # set to nothing: dynamic membership
-    producer = client("producer", _PRODUCER_DEFAULTS, _PRODUCER_PINNED, {"transactional.id": transactional_id})
+    producer = client("producer", _PRODUCER_DEFAULTS, {"transactional.id": transactional_id})
     limits = spec.transaction
     transaction = TransactionLimits(
         records=worker.transaction_records or limits.records,
@@ -297,7 +269,3 @@ def _worker_settings() -> WorkerSettings:
                 for problem in error.errors(include_input=False)
             )
         ) from None
-
-
-def _same(name: str, given: object, pinned: object) -> bool:
-    return plain(given).lower() == plain(pinned) or (name == "acks" and plain(given) == "-1")

@@ -26,7 +26,7 @@ MEANING: dict[Verdict, str] = {
     Verdict.ALTERED: "an output differs from what the transform gives",
     Verdict.ORPHAN: "an output whose source record does not exist or was never claimed",
     Verdict.IN_FLIGHT: "at or beyond the group's committed offset: not judged, no fault",
-    Verdict.EXPIRED: "retention removed it before it was audited",
+    Verdict.EXPIRED: "retention removed it, its outputs or its receipts before it was audited",
     Verdict.UNVERIFIABLE: "compacted, recreated topic, or another transform",
     Verdict.UNKNOWN: "no answer: the group's offsets are gone or were reset, or a transaction is open",
 }

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _LONG = {
     "test_multiset.py": None,
+    "test_retention.py": {
+        "test_a_pipeline_that_has_not_begun_is_no_alarm_and_receipts_without_topic_ids_are_told",
+    },
     "test_rules.py": None,
     "test_shared_sink.py": None,
     "test_specificity.py": {"test_a_running_pipeline_is_complete_at_every_look"},

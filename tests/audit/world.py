@@ -129,7 +129,7 @@ class Part:
         self.dead_lettered = sum(fate.letter is not None for fate in self.fates)
         self.written = Counter(planned.topic for fate in self.fates for planned in fate.outputs)
 
-    def entry(self, topic_id: str) -> dict[str, Any]:
+    def entry(self, topic_id: str | None) -> dict[str, Any]:
         """As in docs/receipts.md."""
         return {
             "topic": self.topic,
@@ -188,7 +188,7 @@ class World:
         self.admin = admin_client(bootstrap)
         create_topics(bootstrap, {f"{self.name}.{letter}": partitions for letter in "ab"}, source_config)
         create_topics(bootstrap, {**self.sinks, self.letters: 2, self.receipts: 2})
-        self.topic_ids = topic_ids(bootstrap, [f"{self.name}.a", f"{self.name}.b"])
+        self.topic_ids: dict[str, str | None] = {**topic_ids(bootstrap, [f"{self.name}.a", f"{self.name}.b"])}
         self.begins = dict.fromkeys(self.sources, skip)
         self._window, self._apart = window, apart
         self._sow(records)

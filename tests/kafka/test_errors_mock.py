@@ -24,12 +24,11 @@ from transforms.records import Result
 from worker.dead_letter import DeadLetterLimit
 from worker.errors import CommitUnknownError, ExitCode, FencedByTwinError, Outcome, TransactionError, WorkerError
 from worker.loop import TransactionalLoop
+from worker.pinned import CONSUMER_PINNED, PRODUCER_PINNED
 from worker.settings import (
     _CLASSIC_DEFAULTS,
     _CONSUMER_DEFAULTS,
-    _CONSUMER_PINNED,
     _PRODUCER_DEFAULTS,
-    _PRODUCER_PINNED,
     Settings,
     TransactionLimits,
     WorkerSettings,
@@ -79,14 +78,14 @@ def _settings(cluster: MockCluster, **producer: object) -> Settings:
         lineage=True,
         transaction=TransactionLimits(records=1000, bytes=1_000_000, interval_ms=500),
         worker=WorkerSettings(),
-        consumer={**common, **_CONSUMER_DEFAULTS, **_CLASSIC_DEFAULTS, **_CONSUMER_PINNED, "group.id": "g"},
+        consumer={**common, **_CONSUMER_DEFAULTS, **_CLASSIC_DEFAULTS, **CONSUMER_PINNED, "group.id": "g"},
         producer={
             **common,
             **_PRODUCER_DEFAULTS,
             "compression.type": "none",
             "transactional.id": "p-i",
             **producer,
-            **_PRODUCER_PINNED,
+            **PRODUCER_PINNED,
         },
         origins={},
     )

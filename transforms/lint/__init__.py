@@ -8,6 +8,8 @@ types.py        CEL types, as far as they are known
 overloads.py    which types an operator or a function takes, and gives
 constants.py    constant parts of an expression that fail
 schemas.py      what a JSON Schema says about fields
+mistyped.py     bare names that are nearly those of metadata
+whole.py        the value as a whole, from the source to the topics
 state.py        what is known at one place: fields, types, facts
 flow.py         the way of a record through the steps
 topics.py       topics, names and tests, of one file and of all together

@@ -18,6 +18,8 @@ class Fields:
     """An object, or a value of which only the type may be known."""
 
     type: str = "dyn"
+    there: bool = False
+    """Whether every record has it."""
     open: bool = True
     """Whether it can have fields that are not named here."""
     inside: dict[str, Fields] = field(default_factory=dict)

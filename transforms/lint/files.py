@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from transforms.lint import flow, topics
 from transforms.lint.view import View, problems, view
 from transforms.loading import PipelineError
-from transforms.test_files import is_test_file, load_test_file
+from transforms.test_files import is_test_file, load_test_file, pipeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +23,7 @@ def lint_files(paths: Sequence[Path], env: Mapping[str, str] = os.environ) -> li
     views: list[View] = []
     for path in paths:
         if is_test_file(path):
-            try:
-                load_test_file(path, env)
-            except PipelineError as error:
-                findings += problems(error)
+            findings += _of_tests(path, env)
             continue
         seen = view(path, env)
         if isinstance(seen, View):
@@ -38,3 +35,13 @@ def lint_files(paths: Sequence[Path], env: Mapping[str, str] = os.environ) -> li
     topics.check_together(views)
     findings += [finding for seen in views for finding in seen.findings]
     return sorted(set(findings))
+
+
+def _of_tests(path: Path, env: Mapping[str, str]) -> list[Finding]:
+    found: list[Finding] = []
+    for check in (lambda: pipeline_of(path), lambda: load_test_file(path, env)):
+        try:
+            check()
+        except PipelineError as error:
+            found += problems(error)
+    return found

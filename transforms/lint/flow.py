@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from transforms.cel.folding import fold
-from transforms.cel.nodes import Call, Literal, MapOf, Node, Select, This
+from transforms.cel.nodes import Call, Node, Select, This
 from transforms.cel.parser import parse
 from transforms.lint import effects
 from transforms.lint.constants import Failing, failing
-from transforms.lint.facts import Facts
-from transforms.lint.fields import Fields, chain, fields_read
-from transforms.lint.schemas import learn
-from transforms.lint.state import State
-from transforms.lint.types import check, held, stored
+from transforms.lint.facts import Facts, shape
+from transforms.lint.fields import Fields, fields_read
+from transforms.lint.mistyped import warn_of_metadata
+from transforms.lint.schemas import check_keywords, learn
+from transforms.lint.types import Checked, check, held, stored
+from transforms.lint.whole import at_source, must_be_object, must_be_writable, must_have_room, remake
 from transforms.steps import step_name
 from transforms.steps.paths import parts
 
 if TYPE_CHECKING:
     from transforms.lint.effects import Place
     from transforms.lint.fields import FieldNames
+    from transforms.lint.state import State
     from transforms.lint.view import View
     from transforms.steps import Step
     from transforms.yaml_tree import Path as KeyPath
@@ -27,10 +29,7 @@ if TYPE_CHECKING:
 
 def walk(view: View) -> None:
     """Adds what it finds to the view."""
-    state = State()
-    form = view.get("source", "format")
-    if form in ("string", "bytes"):
-        state.fields = Fields(form, open=False, closed_by=f"the format of the source is {form}")
+    state = at_source(view)
     for index, step in enumerate(view.steps):
         if state.stopped:
             view.error("unreachable", ("steps", index), f"no record gets here: {state.stopped}")
@@ -40,6 +39,7 @@ def walk(view: View) -> None:
             state.forget()
         else:
             _Walker(view, state, index, step).run()
+    must_be_writable(view, state)
 
 
 class _Walker:
@@ -55,13 +55,16 @@ class _Walker:
         self._why = f"{self._name} in line {view.line(self._path)}"
         self._nodes: dict[KeyPath, Node] = {}
         self._types: dict[KeyPath, str] = {}
+        self._constant: dict[KeyPath, Checked] = {}  # of expressions with comparisons that are always false, or true
 
     def run(self) -> None:
+        must_be_object(self._view, self._state, (*self._path, self._name), self._name)
         for path, name in effects.fields_needed(self._step):
             self._needed(path, name)
         for place in effects.expressions(self._step):
             self._expression(place)
             if self._name == "default":
+                must_have_room(self._view, self._state, (*self._path, *place.path), str(place.path[1]))
                 self._put(place.path[1], "dyn")  # the expressions that follow see it
         run = getattr(self, f"_run_{self._name}", None)
         if run is not None:
@@ -69,6 +72,9 @@ class _Walker:
         elif self._name != "default":
             for name, kind in effects.types_made(self._step).items():
                 self._put(name, kind)
+        for path, checked in self._constant.items():
+            for offset, message in checked.never:
+                self._view.warn("constant", (*self._path, *path), message, offset=offset)
 
     # Expressions
 
@@ -76,11 +82,12 @@ class _Walker:
         node = parse(place.text)
         path = (*self._path, *place.path)
         self._reads(path, node)
-        checked = check(node, lambda names: self._state.fields.get(names).type)
+        warn_of_metadata(self._view, path, node, self._state.fields)
+        checked = check(node, lambda names: self._state.fields.get(names).type, self._state.key)
         for offset, message in checked.errors:
             self._view.error("type", path, message, offset=offset)
-        for offset, message in checked.never:
-            self._view.warn("constant", path, message, offset=offset)
+        if checked.never:
+            self._constant[place.path] = checked
         if place.wanted == "bool" and checked.type not in ("bool", "bool?", "dyn"):
             self._view.error("type", path, f"the expression gives {checked.type.rstrip('?')}, expected bool")
         folded = fold(node)
@@ -122,24 +129,29 @@ class _Walker:
     def _condition(self, path: KeyPath, *, passes: bool = True) -> None:
         """The records that go on are those for which the condition is `passes`."""
         node = self._nodes[path]
-        decided, because = self._decide(node)
+        decided, because, said = self._decide(path)
         if decided is (not passes):
             truth = "never" if passes else "always"
+            self._constant.pop(path, None)
             message = f"the condition is {truth} true{because}: nothing gets past this step"
             self._view.error("never-matches", (*self._path, *path), message)
             self._state.stopped = f"the condition of {self._why} is {truth} true"
-        elif decided is not None:
+        elif decided is not None and not said:
             truth = "always" if passes else "never"
             message = f"the condition is {truth} true{because}: the step does nothing"
             self._view.warn("constant", (*self._path, *path), message)
         self._state.facts.assume(node, truth=passes)
 
-    def _decide(self, node: Node) -> tuple[bool | None, str]:
-        """(what it always is, which records are meant)."""
-        decided = Facts().decide(node)
-        if decided is not None:
-            return decided, ""
-        return self._state.facts.decide(node), " for the records that get here"
+    def _decide(self, path: KeyPath) -> tuple[bool | None, str, bool]:
+        """(what the condition always is, which records are meant, or why, whether types say so, which is a finding already)."""
+        node, constant = self._nodes[path], self._constant.get(path)
+        if (decided := Facts().decide(node)) is not None:
+            return decided, "", False
+        if (decided := self._state.facts.decide(node)) is not None or constant is None:
+            return decided, " for the records that get here", False
+        facts = self._state.facts.copy()
+        facts.known |= {shape(fold(part)): truth for part, truth in constant.decided}
+        return facts.decide(node), f", as {constant.never[0][1].partition(': ')[2]}", True
 
     def _run_filter(self) -> None:
         self._condition(("filter",))
@@ -162,14 +174,16 @@ class _Walker:
                 return
             if route.when is None:
                 continue
-            node = self._nodes["route", index, "when"]
-            decided, because = self._decide(node)
+            condition: KeyPath = ("route", index, "when")
+            decided, because, said = self._decide(condition)
             if decided is False:
+                self._constant.pop(condition, None)
                 self._view.error("unreachable", (*path, "when"), f"the condition is never true{because}")
             elif decided:
                 taken = self._view.line(path)
-                self._view.warn("constant", (*path, "when"), f"the condition is always true{because}: leave it out")
-            self._state.facts.assume(node, truth=False)
+                if not said:
+                    self._view.warn("constant", (*path, "when"), f"the condition is always true{because}: leave it out")
+            self._state.facts.assume(self._nodes[condition], truth=False)
         if taken is not None and self._view.get("sink") is not None:
             self._view.warn("unused", ("sink",), f"no record gets to the sink: the route in line {taken} takes all")
 
@@ -177,32 +191,31 @@ class _Walker:
         for index, route in enumerate(self._value):
             if route.when is None:
                 continue
-            decided, because = self._decide(self._nodes["route_all", index, "when"])
-            path = (*self._path, "route_all", index, "when")
+            condition: KeyPath = ("route_all", index, "when")
+            decided, because, _ = self._decide(condition)
             if decided is False:
-                self._view.error("unreachable", path, f"the condition is never true{because}")
+                self._constant.pop(condition, None)
+                self._view.error("unreachable", (*self._path, *condition), f"the condition is never true{because}")
 
     # Fields
 
     def _needed(self, path: KeyPath, name: str) -> None:
-        why = self._state.fields.absent(parts(name))
-        if why is not None:
+        if (why := self._state.fields.absent(parts(name))) is not None:
             self._never_there((*self._path, *path), name, why, None if path[-1] == name else 0)
         elif self._name not in ("drop", "keep"):
             self._state.unread.pop(parts(name)[0], None)
 
-    def _put(self, name: Any, kind: str) -> None:
+    def _put(self, name: Any, kind: str, *, there: bool = False) -> None:
         names = parts(name)
-        self._state.fields.put(names, Fields(kind))
+        self._state.fields.put(names, Fields(kind, there))
         self._state.facts.forget(names[0])
 
     def _discards(self, name: str) -> None:
         """A value that nothing has read is lost."""
         path = self._state.unread.pop(name, None)
         if path is not None:
-            self._view.warn(
-                "unused", path, f'the value of "{name}" is never used: {self._why} discards it', offset=None
-            )
+            message = f'the value of "{name}" is never used: {self._why} discards it'
+            self._view.warn("unused", path, message, offset=None)
 
     def _run_set(self) -> None:
         for key in self._value:
@@ -210,7 +223,8 @@ class _Walker:
                 self._discards(parts(key)[0])
         for key in self._value:
             names = parts(key)
-            self._put(key, stored(self._types["set", key]))
+            must_have_room(self._view, self._state, (*self._path, "set", key), key)
+            self._put(key, stored(self._types["set", key]), there=True)
             if len(names) == 1:
                 self._state.unread[names[0]] = (*self._path, "set", key)
         for key in self._value:
@@ -220,14 +234,15 @@ class _Walker:
 
     def _run_rename(self) -> None:
         taken = {}
-        for old, new in self._value.items():
-            why = self._state.fields.absent(parts(old))
-            if why is not None:
+        for old in self._value:
+            if (why := self._state.fields.absent(parts(old))) is not None:
                 self._unknown((*self._path, "rename", old), parts(old), why, None)
             self._state.unread.pop(parts(old)[0], None)
-            taken[new] = self._state.fields.remove(parts(old), f"{self._why} gives it another name")
+            taken[old] = self._state.fields.remove(parts(old), f"{self._why} gives it another name")
             self._state.facts.forget(parts(old)[0])
-        for new, known in taken.items():
+        for old, new in self._value.items():
+            must_have_room(self._view, self._state, (*self._path, "rename", old), new, 0)
+            known = taken[old]
             if len(parts(new)) == 1:
                 self._discards(parts(new)[0])
             self._put(new, "dyn")
@@ -252,6 +267,7 @@ class _Walker:
         self._state.facts.forget_except({names[0] for names in wanted if len(names) == 1})
 
     def _run_validate(self) -> None:
+        check_keywords(self._view, self._path, self._value.schema_)
         learn(self._state.fields, self._value.schema_, f"{self._why} allows no others")
 
     def _run_explode(self) -> None:
@@ -261,29 +277,22 @@ class _Walker:
         if of.into not in (None, of.field):
             self._state.fields.remove(parts(of.field), f"{self._why} puts its elements into {of.into!r}")
             self._state.facts.forget(parts(of.field)[0])
+        if of.into:
+            must_have_room(self._view, self._state, (*self._path, "explode", "into"), of.into, 0)
         self._put(of.into or of.field, "dyn")
         if of.index:
-            self._put(of.index, "int")
+            must_have_room(self._view, self._state, (*self._path, "explode", "index"), of.index, 0)
+            self._put(of.index, "int", there=True)
 
     # The whole
 
     def _run_value(self) -> None:
-        node = self._nodes["value",]
-        names = chain(node)
-        known = Fields() if names is None else self._state.fields.get(names).copy()
-        if isinstance(node, MapOf):
-            keys = [key.value for key, _ in node.entries if isinstance(key, Literal) and isinstance(key.value, str)]
-            if len(keys) == len(node.entries):
-                inside = {key: Fields() for key in keys}
-                known = Fields("map", open=False, inside=inside, closed_by=f"{self._why} does not make it")
-        self._state.forget()
-        self._state.fields = known
+        remake(self._state, self._nodes["value",], stored(self._types["value",]), self._why)
 
     def _run_flatten(self) -> None:
         self._state.forget()
 
-    def _run_python(self) -> None:
-        self._state.forget()
+    _run_python = _run_flatten
 
     def _run_key(self) -> None:
         self._state.facts = Facts()  # they may be about the key

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import difflib
+from typing import TYPE_CHECKING, Any
 
 from transforms.lint.fields import Fields
 from transforms.lint.overloads import DYN, NUMBER
+
+if TYPE_CHECKING:
+    from transforms.lint.view import View
+    from transforms.yaml_tree import Path as KeyPath
 
 _KINDS = {
     "string": "string",
@@ -17,6 +22,50 @@ _KINDS = {
     "integer": NUMBER,
     "number": NUMBER,
 }
+
+_OF_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Keywords with a schema per name, ..."""
+_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+"""... with a list of schemas, ..."""
+_OF_ONE = (
+    *("items", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties"),
+    *("propertyNames", "contentSchema", "not", "if", "then", "else"),
+)
+"""... and with one."""
+KEYWORDS = frozenset(
+    "type enum const format pattern minLength maxLength multipleOf minimum maximum exclusiveMinimum exclusiveMaximum "  # noqa: SIM905 - shorter
+    "minItems maxItems uniqueItems minContains maxContains minProperties maxProperties required dependentRequired "
+    "contentMediaType contentEncoding title description default examples deprecated readOnly writeOnly "
+    "$schema $id id $ref $anchor $dynamicRef $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary $comment".split()
+).union(_OF_NAMES, _OF_SCHEMAS, _OF_ONE)
+"""Of all drafts from 4 to 2020-12."""
+
+
+def check_keywords(view: View, step: KeyPath, schema: Any) -> None:
+    """Warns of what is no keyword, which validators pass over. `x-...` is meant to be none."""
+    waiting: list[tuple[KeyPath, Any]] = [((), schema)]
+    while waiting:
+        path, here = waiting.pop()
+        for name, value in here.items() if isinstance(here, dict) else ():
+            if name not in KEYWORDS and not name.startswith("x-"):
+                _warn(view, step, (*path, name))
+            if name in _OF_NAMES and isinstance(value, dict):
+                waiting += [((*path, name, inner), part) for inner, part in value.items()]
+            elif name in _OF_SCHEMAS and isinstance(value, list):
+                waiting += [((*path, name, index), part) for index, part in enumerate(value)]
+            elif name in _OF_ONE:
+                waiting.append(((*path, name), value))
+
+
+def _warn(view: View, step: KeyPath, keyword: KeyPath) -> None:
+    close = difflib.get_close_matches(str(keyword[-1]), KEYWORDS, n=1)
+    hint = f", did you mean {close[0]!r}?" if close else ""
+    message = f"{keyword[-1]!r} is no keyword of JSON Schema, and checks nothing{hint}"
+    place = (*step, "validate", "schema", *keyword)
+    if place in view.tree.keys:
+        view.warn("unknown-keyword", place, message, offset=None)
+    else:
+        view.warn("unknown-keyword", (*step, "validate", "file"), f"{'/'.join(map(str, keyword))}: {message}")
 
 
 def learn(fields: Fields, schema: Any, why: str) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING
 
 from transforms import topic_pattern
-from transforms.lint.view import View
+from transforms.failures import CLASSES, DECODE, ENCODE
+from transforms.lint.view import View, problems
 from transforms.loading import PipelineError
+from transforms.steps import step_name
 from transforms.test_files import beside, load_test_file
+from transforms.wording import meant
 from transforms.yaml_tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from transforms.spec import Pipeline
-    from transforms.yaml_tests import PipelineTest
+    from transforms.yaml_tests import ExpectedDeadLetter, PipelineTest
     from transforms.yaml_tree import Path as KeyPath
 
 
@@ -30,8 +34,9 @@ def check(view: View, env: Mapping[str, str]) -> None:
         return
     try:
         placed = load_test_file(extra, env)
-    except PipelineError:
-        return  # said where that file is linted itself
+    except PipelineError as error:
+        view.findings += problems(error)  # once, also where that file is linted itself
+        return
     other = View(extra, Tree(str(extra), extra.read_text(encoding="utf-8"), env), None, [])
     _tests(other, view.spec, [entry.test for entry in placed], {test.name for test in tests})
     view.findings += other.findings
@@ -66,6 +71,21 @@ def _tests(view: View, spec: Pipeline, tests: Sequence[PipelineTest], names: set
             if output.topic not in spec.topics:
                 place = (*path, "outputs", number, "topic")
                 view.error("test-topic", place, f"no output can go to {output.topic}{_of(spec.topics)}")
+        for number, letter in enumerate(test.dead_letter or []):
+            place = (*path, "dead_letter", number)
+            _dead_letter(view, spec, place if place in view.tree.values else place[:-1], letter)
+
+
+def _dead_letter(view: View, spec: Pipeline, place: KeyPath, letter: ExpectedDeadLetter) -> None:
+    names = [step_name(step) or "" for step in spec.steps]
+    steps = dict.fromkeys([DECODE, *names, ENCODE, *(f"steps[{index}] {name}" for index, name in enumerate(names))])
+    if letter.step is not None and letter.step not in steps:
+        hint = meant(letter.step, steps) or _of(list(steps)[: len(set(names)) + 2])
+        view.error("test-dead-letter", (*place, "step"), f"no step of the pipeline is {letter.step!r}{hint}")
+    given = letter.error_class
+    if given is not None and given not in CLASSES and not hasattr(builtins, given):
+        message = f"no dead letter has the class {given!r}{meant(given, sorted(CLASSES))}"
+        view.warn("test-dead-letter", (*place, "error_class"), message)
 
 
 def _of(topics: Sequence[str]) -> str:

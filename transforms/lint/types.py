@@ -68,18 +68,21 @@ class Checked:
     """(place in the text, what is wrong): the expression, or this part of it, fails for every record."""
     never: list[tuple[int, str]] = field(default_factory=list)
     """Comparisons that are false, or true, for every record."""
+    decided: list[tuple[Node, bool]] = field(default_factory=list)
+    """These comparisons, and what they are: where they have no value, an operand has none."""
 
 
-def check(node: Node, type_of: Callable[[FieldNames], str]) -> Checked:
-    """`type_of`: the type of a field of the record, "dyn" where it is not known."""
+def check(node: Node, type_of: Callable[[FieldNames], str], key: str = DYN) -> Checked:
+    """`type_of`: the type of a field of the record, of () that of the record itself, "dyn" where it is not known; `key`: of the key."""
     checked = Checked(DYN)
-    checked.type = _Checker(type_of, checked).infer(node)
+    checked.type = _Checker(type_of, checked, key).infer(node)
     return checked
 
 
 class _Checker:
-    def __init__(self, type_of: Callable[[FieldNames], str], found: Checked) -> None:
+    def __init__(self, type_of: Callable[[FieldNames], str], found: Checked, key: str) -> None:
         self._type_of = type_of
+        self._metadata = {**METADATA, "key": key}
         self._found = found
         self._variables: dict[str, str] = {}
         """Types of what cel.bind() names; those of items are not known."""
@@ -101,19 +104,22 @@ class _Checker:
             case Select():
                 return self._select(node)
             case Has(offset, operand, _):
-                self._has_fields(offset, operand, "has()")
+                if not isinstance(operand, This):  # of which the fields are known, and said to be missing
+                    self._has_fields(offset, operand, "has()")
                 return "bool"
             case Index():
                 return self._index(node)
         return self._simple(node)
 
     def _simple(self, node: Node) -> str:
-        """The type says nothing of what is inside; the record itself is text where the source's format is string."""
+        """The type says nothing of what is inside."""
         match node:
             case Literal(_, value):
                 return type_name(value)
+            case This():
+                return self._type_of(())
             case Meta(_, name):
-                return METADATA[name]
+                return self._metadata[name]
             case Var(_, name):
                 return self._variables.get(name, DYN)
             case Lazy(_, value):
@@ -201,6 +207,7 @@ class _Checker:
         outcome = "false" if node.function == "==" else "true"
         left, right = (kind.rstrip("?") for kind in types)
         self._found.never.append((node.offset, f"always {outcome}: a {left} never equals a {right}"))
+        self._found.decided.append((node, node.function != "=="))
 
 
 def _expected(function: str, types: tuple[str, ...]) -> str:

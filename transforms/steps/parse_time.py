@@ -17,6 +17,7 @@ from transforms.cel.runtime import type_name
 from transforms.errors import CelError, ParseError
 from transforms.steps.base import Example, Kind, Made, Model, Step
 from transforms.steps.paths import FieldPath, look, parts, put, quoted, read, write
+from transforms.wording import meant
 
 if TYPE_CHECKING:
     from transforms.code import Code
@@ -33,9 +34,9 @@ def _check(form: str) -> str:
     unknown = [f"%{sign}" for sign in _DIRECTIVE.findall(form) if sign == "" or sign not in _DIRECTIVES]
     if unknown or "%" not in form:
         known = ", ".join(f"%{sign}" for sign in _DIRECTIVES)
-        raise PydanticCustomError(
-            "time_form", f"not a form of time, expected rfc3339, {', '.join(_UNITS)}, or a pattern of {known}"
-        )
+        hint = meant(form, ["rfc3339", *_UNITS])
+        text = f"not a form of time, expected rfc3339, {', '.join(_UNITS)}, or a pattern of {known}{hint}"
+        raise PydanticCustomError("time_form", "{text}", {"text": text})
     return form
 
 

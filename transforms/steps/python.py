@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from transforms import python_sources
 from transforms.errors import PythonError, TimeBudgetExceeded
 from transforms.steps.base import Example, Kind, Made, Step
+from transforms.wording import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,11 +36,15 @@ def load(name: str) -> Callable[[Any], Any]:
         raise _problem(
             f"no module {error.name!r}, expected it to be installed, or its folder to be in PYTHONPATH"
         ) from None
-    except Exception as error:  # noqa: BLE001 - whatever a module does while it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a module does while it is imported, be it sys.exit()
         raise _problem(f"the module {module!r} cannot be imported: {type(error).__name__}: {error}") from None
     for part in function.split("."):
         if not hasattr(found, part):
-            raise _problem(f"the module {module!r} has no {function!r}, expected a function")
+            functions = [name for name, value in getattr(found, "__dict__", {}).items() if callable(value)]
+            hint = meant(part, functions) or ", expected a function"
+            raise _problem(f"the module {module!r} has no {function!r}{hint}")
         found = getattr(found, part)
     if not callable(found):
         raise _problem(f"{function!r} of the module {module!r} is no function, expected one")
@@ -62,9 +67,9 @@ def calling(name: str) -> Callable[[Any], Any]:
     def call(record: Any) -> Any:
         try:
             result = function(_own(record))
-        except (TimeBudgetExceeded, RecursionError, MemoryError):
+        except (TimeBudgetExceeded, RecursionError, MemoryError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001 - the function is not ours
+        except BaseException as error:  # noqa: BLE001 - the function is not ours; one that calls sys.exit() ends no worker
             # Not str(error): it may quote the record.
             raise PythonError(f"{name} raised {type(error).__name__}{_place(error.__traceback__)}") from None
         if result is None:
@@ -121,7 +126,7 @@ class PythonStep(Step):
         "**pure**: the same value gives the same result, in any process, today and tomorrow. No clock, no random "
         "numbers, no network, no state from record to record, no order of a set. A batch is transformed again "
         "after an abort, and the audit transforms a sample once more, long after, and compares bytes. An "
-        "exception makes a dead letter, with its class and line, but without its text, which might quote the "
+        "exception, be it `SystemExit`, makes a dead letter, with its class and line, but without its text, which might quote the "
         "record. The module is imported when the pipeline is loaded, by its name as Python finds it "
         "(`PYTHONPATH`, installed packages). The pipeline's digest covers the text of that module and of all that it "
         "imports from its own top-level package, not of other packages. `except Exception` must not swallow `TimeBudgetExceeded`."

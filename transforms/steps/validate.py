@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from transforms.code import Code
 
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _SHOWN = 3
 """Errors of a record that its dead letter names; there may be thousands."""
 
@@ -75,12 +77,10 @@ class Validation(Model):
         try:
             validator(schema)
         except ValueError as error:
-            reason = getattr(error, "message", str(error))
-            place = "/".join(map(str, getattr(error, "instance_path", [])))
+            at, reason = _wrong(error)
+            place = " at " + "/".join(map(str, at)) if at and self.inline is None else ""
             raise PydanticCustomError(
-                "schema",
-                "not a JSON Schema{place}: {reason}",
-                {"place": f" at {place}" if place else "", "reason": reason},
+                "schema", "not a JSON Schema{place}: {reason}", {"place": place, "reason": reason, "at": at}
             ) from None
         self._schema = schema
         return self
@@ -88,6 +88,24 @@ class Validation(Model):
     @property
     def schema_(self) -> Any:
         return self._schema
+
+
+def _wrong(error: ValueError) -> tuple[list[str | int], str]:
+    """(path in the schema, what is wrong there)."""
+    if not isinstance(error, jsonschema_rs.ValidationError):
+        return [], str(error)
+    at: list[str | int] = list(error.instance_path)
+    given: Any = error.instance
+    if at[-1:] != ["type"] or not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
+        return at, error.message
+    bad = [index for index, name in enumerate(given) if name not in TYPES] if isinstance(given, list) else []
+    if bad:
+        at, given = [*at, bad[0]], given[bad[0]]
+    if not isinstance(given, str) or given in TYPES:
+        return at, "not a type, or a list of different ones"
+    close = difflib.get_close_matches(given, TYPES, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(TYPES)}"
+    return at, f"no type {given!r}, {hint}"
 
 
 def _types(schema: dict[str, Any]) -> dict[str, str]:

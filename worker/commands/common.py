@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
-from transforms.test_files import SUFFIX, is_test_file
+from transforms.test_files import is_test_file, pipeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,9 +40,15 @@ def yaml_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def pipelines(paths: Iterable[Path]) -> list[Path]:
-    """The pipelines among the files; a file of tests stands for the pipeline beside it."""
-    names = (path.with_name(path.name.removesuffix(SUFFIX) + ".yaml") if is_test_file(path) else path for path in paths)
-    return list(dict.fromkeys(names))
+    """The pipelines among the files; a file of tests stands for the pipeline beside it, and for itself where there is none."""
+    return list(dict.fromkeys(map(_pipeline, paths)))
+
+
+def _pipeline(path: Path) -> Path:
+    try:
+        return pipeline_of(path) if is_test_file(path) else path
+    except PipelineError:
+        return path
 
 
 def loaded(path: Path) -> LoadedPipeline:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from transforms.lint import Finding, lint_files
+from worker.commands.client_settings import client_settings
 from worker.commands.common import FINDINGS, UNUSABLE, yaml_files
 
 
@@ -31,7 +32,7 @@ def lint(
     Exit codes: 0 no errors (there may be warnings), 1 errors, 2 a file cannot be read.
     """
     paths = yaml_files(files)
-    findings = lint_files(paths)
+    findings = sorted({*lint_files(paths), *(finding for path in paths for finding in client_settings(path))})
     if form is Format.JSON:
         typer.echo(json.dumps([_plain(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:

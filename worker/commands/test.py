@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from transforms.coverage import Point, coverage
-from transforms.loading import LoadedPipeline, PipelineError
-from transforms.test_files import PlacedTest, load_tests
+from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
+from transforms.samples import printable
+from transforms.test_files import PlacedTest, is_test_file, load_tests, pipeline_of
 from transforms.test_runner import Outcome, run_tests, samples
 from worker.budget import TimeBudget
-from worker.commands.common import FINDINGS, loaded, pipelines, stop, yaml_files
+from worker.commands.common import FINDINGS, UNUSABLE, pipelines, stop, yaml_files
 from worker.commands.junit import write_junit
 from worker.commands.try_ import BUDGET_MS
 
@@ -32,29 +33,40 @@ def pipeline_tests(
 ) -> None:
     """Run the tests of pipelines: those of their `tests:`, and those beside them in <name>.tests.yaml.
 
-    Prints which steps, branches and routes no test reached. Exit codes: 0 all passed, 1 a test failed, 2 a file cannot be used.
+    Prints which steps, branches and routes no test reached. Exit codes: 0 all passed, 1 a test failed, 2 a file cannot be used; the
+    tests of the others run all the same.
     """
-    ready = [loaded(path) for path in pipelines(yaml_files(files))]
     console = Console(highlight=False, soft_wrap=True)
-    outcomes: dict[Path, list[Outcome]] = {}
-    for pipeline in ready:
-        try:
-            tests = load_tests(pipeline)
-        except PipelineError as error:
-            stop(str(error))
-        outcomes[pipeline.path] = run_tests(pipeline.spec, tests, partial(_run, pipeline.transform))
-        _report(console, pipeline, tests, outcomes[pipeline.path])
-    failed = sum(bool(outcome.differences) for suite in outcomes.values() for outcome in suite)
-    total = sum(map(len, outcomes.values()))
-    console.print(
-        f"{total - failed} passed, {failed} failed", style="red" if failed else "green" if total else "yellow"
-    )
+    outcomes: dict[Path, list[Outcome] | PipelineError] = {}
+    for path in pipelines(yaml_files(files)):
+        outcomes[path] = suite = _suite(console, path)
+        if isinstance(suite, PipelineError):
+            typer.echo(str(suite), err=True)
+    suites = [suite for suite in outcomes.values() if not isinstance(suite, PipelineError)]
+    total, unusable = sum(map(len, suites)), len(outcomes) - len(suites)
+    failed = sum(bool(outcome.differences) for suite in suites for outcome in suite)
+    told = f"{total - failed} passed, {failed} failed" + (f", {unusable} not usable" if unusable else "")
+    console.print(told, style="red" if failed or unusable else "green" if total else "yellow")
     if junit is not None:
         try:
             write_junit(junit, outcomes)
         except OSError as error:
             stop(f"{junit}: cannot write the file: {error.strerror}")
-    raise typer.Exit(FINDINGS if failed else 0)
+    raise typer.Exit(UNUSABLE if unusable else FINDINGS if failed else 0)
+
+
+def _suite(console: Console, path: Path) -> list[Outcome] | PipelineError:
+    """Runs the tests of one pipeline, and tells what came out."""
+    try:
+        if is_test_file(path):
+            pipeline_of(path)  # there is none
+        pipeline = load_pipeline(path)
+        tests = load_tests(pipeline)
+    except PipelineError as error:
+        return error
+    outcomes = run_tests(pipeline.spec, tests, partial(_run, pipeline.transform))
+    _report(console, pipeline, tests, outcomes)
+    return outcomes
 
 
 def _run(transform: Transform, records: Sequence[SourceRecord]) -> Result:
@@ -69,10 +81,12 @@ def _report(
     for outcome in outcomes:
         if outcome.differences:
             placed = outcome.placed
-            console.print(Text(f"{placed.path}:{placed.line}:{placed.column}: FAILED {placed.test.name}", "red"))
+            console.print(
+                Text(f"{placed.path}:{placed.line}:{placed.column}: FAILED {printable(placed.test.name)}", "red")
+            )
             for difference in outcome.differences:
                 for line in difference.splitlines():
-                    console.print(Text("  " + line, _style(line)))
+                    console.print(Text("  " + printable(line), _style(line)))
     if not tests:
         console.print(Text(f"{pipeline.path}: no tests", "yellow"))
         return

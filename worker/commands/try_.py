@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from transforms import wording
-from transforms.samples import Sample, shown
+from transforms.samples import Sample, printable, shown
 from transforms.test_runner import samples
 from transforms.yaml_tests import TestInput
 from worker.budget import TimeBudget
@@ -90,11 +90,12 @@ def _wrong(error: ErrorDetails) -> str:
 
 def _lines(number: int, result: Result) -> Iterator[Text]:
     for topic, value, key, headers, timestamp, record, _ in result.outputs:
-        line = Text.assemble((f"{number}", "dim"), " -> ", (topic, "green"), " ", shown(value))
+        line = Text.assemble((f"{number}", "dim"), " -> ", (topic, "green"), " ", printable(shown(value)))
         if key is not None:
-            line.append(f" key={shown(key)}", "cyan")
+            line.append(f" key={printable(shown(key))}", "cyan")
         if headers:
-            line.append(" headers=" + ", ".join(f"{name}:{_header(content)}" for name, content in headers), "cyan")
+            told = ", ".join(f"{name}:{_header(content)}" for name, content in headers)
+            line.append(f" headers={printable(told)}", "cyan")
         if timestamp != record.timestamp()[1]:
             line.append(f" timestamp={timestamp}", "cyan")
         yield line
@@ -104,7 +105,7 @@ def _lines(number: int, result: Result) -> Iterator[Text]:
             (f"{number}", "dim"),
             " -> ",
             ("dead letter", "red"),
-            f" {failure.error_class} in {place}: {failure.message}",
+            printable(f" {failure.error_class} in {place}: {failure.message}"),
         )
     if result.filtered:
         yield Text.assemble((f"{number}", "dim"), " -> ", ("filtered", "yellow"))

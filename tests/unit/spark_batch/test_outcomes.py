@@ -100,6 +100,14 @@ def test_what_is_not_found_in_a_topic_that_cannot_be_read_whole_is_no_finding() 
     assert judged(TWO, unsure=unsure) == (Verdict.MISSING, [(Kind.MISSING, None)])
 
 
+def test_of_a_record_without_any_trace_a_dead_letter_that_cannot_be_seen_may_have_stood_in_for_what_it_yields() -> None:
+    unsure = {DEAD_LETTERS: Verdict.EXPIRED}
+    for expected in (TWO, ONE, Expected(), DEAD):
+        assert judged(expected, unsure=unsure) == (Verdict.EXPIRED, [])
+    assert judged(TWO, output(7), unsure=unsure) == (Verdict.MISSING, [(Kind.MISSING, None)])
+    assert judged(ONE, output(7), unsure=unsure) == (Verdict.EXACTLY_ONCE, [])
+
+
 def test_of_another_transform_only_what_is_there_twice_is_known() -> None:
     assert judged(ONE, current=False) == (Verdict.UNVERIFIABLE, [])
     assert judged(ONE, output(7, print_=OTHER, topic=LARGE), output(8, nth=1), current=False) == (

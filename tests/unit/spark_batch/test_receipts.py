@@ -1,4 +1,6 @@
-"""The tiles of one source partition, as the rows that a task makes of its receipts."""
+"""The tiles of one source partition, as the rows that a task makes of its receipts; and what receipts do not tell: of which topic they are,
+and what expired before they were read.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 
 from spark_batch.context import Begin
 from spark_batch.model import Cut, Range
-from spark_batch.receipts import _tiler
+from spark_batch.receipts import _of_other_topic, _tiler, expired_until_ms, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spark_batch.context import Context
     from spark_batch.model import Partition
 
 A = ("in", 0)
@@ -98,3 +102,37 @@ def test_where_receipts_expired_a_gap_proves_nothing_unless_the_last_audit_judge
     missing = [("finding", "receipt-missing", 100, 110)]
     assert made(120, [(110, 120, 0, 9)], seen={("r", 0): 9}, until_ms=10**6) == missing
     assert made(120, [(110, 120, 0, 9)], seen={("r", 0): 9}, mark=None, begin=Begin.BEGINNING, until_ms=10**6) == []
+
+
+ZERO = "A" * 22
+
+
+@pytest.mark.parametrize(
+    ("ids", "topic_id", "others", "unknown"),
+    [
+        (["now", "now"], "now", "", 0),
+        (["now", None, ZERO, ""], "now", "", 3),
+        (["then", "now", None], "now", "then", 1),
+        (["then", "now"], ZERO, "", 2),
+        (["then"], None, "", 1),
+        ([], "now", "", 0),
+    ],
+)
+def test_receipts_without_an_id_are_counted_and_those_of_another_topic_told(
+    ids: list[str | None], topic_id: str | None, others: str, unknown: int
+) -> None:
+    """An id of zeros is none: a broker without topic ids."""
+    told, nameless = _of_other_topic(pa.table({"topic_id": pa.array(ids, pa.string())}), topic_id)
+    assert (others in told, bool(told), nameless) == (True, bool(others), unknown)
+
+
+def test_receipts_that_expired_between_two_audits_are_truncated_those_before_the_last_one_are_not() -> None:
+    def look(begin: int) -> Context:
+        spec = SimpleNamespace(receipts_topic="r")
+        cut = SimpleNamespace(outputs={("r", 0): Range(7, 9), ("out", 0): Range(90, 99)})
+        loaded, begins = SimpleNamespace(spec=spec), {("in", 0): Begin.CONTINUED}
+        made = SimpleNamespace(loaded=loaded, cut=cut, outputs_from={("r", 0): begin}, previous={}, begin=begins)
+        return cast("Context", made)
+
+    assert [truncated(look(begin)) for begin in (0, 6, 7, 8)] == [True, True, False, False]
+    assert expired_until_ms(look(7), None) == -1  # type: ignore[arg-type] # it need not look at receipts

@@ -127,6 +127,18 @@ def test_what_is_judged_behind_what_is_in_flight_is_disorder() -> None:
     assert of(scanned("in/1/9/0", "in/1/10/0", "in/1/8/0"), What.DISORDER, "source") == []  # judged before
 
 
+def test_in_a_partition_that_retention_has_shortened_the_first_output_of_each_source_partition_is_told() -> None:
+    """Whether it is to be judged or not; but neither an orphan nor one of what the last audit judged, and in no other partition."""
+    texts = ["in/0/999/0", None, "in/1/11/0", "in/0/7/1", "in/0/8/0", "in/1/12/0", "other/0/3/0"]
+    shortened = replace(PLAN, removed={("out", 3): 1, ("out", 4): 1, ("dead", 3): 1})
+    for size in (1, 3, 10):
+        rows = scanned(*texts, size=size, plan=shortened)
+        assert of(rows, What.FIRST, "source", "high", "low") == [(0, 7, 3), (1, 11, 2), (2, 3, 6)]
+    rows = scanned(*texts, plan=replace(shortened, judged_below=(8, 12, 4)))
+    assert of(rows, What.FIRST, "source", "high", "low") == [(0, 8, 4), (1, 12, 5)]
+    assert of(scanned(*texts, plan=replace(PLAN, removed={("out", 4): 1})), What.FIRST, "source") == []
+
+
 def test_far_apart_offsets_are_handed_over_in_time_and_none_is_lost() -> None:
     dice = Random(3)
     texts = [f"other/0/{dice.randrange(10**6)}/{dice.randrange(60)}" for _ in range(5000)]

@@ -138,6 +138,19 @@ def test_where_judging_begins(begin: Begin, asked: Range, earliest: bool, expect
     assert begin_of(begin, asked, start, end, earliest=earliest) == expected
 
 
+def test_where_receipts_have_expired_begins_what_nobody_can_know_of_and_it_is_not_passed_over() -> None:
+    """`start: latest`: receipts expired, so that the lowest one left is not where the group began."""
+    start, end = np.array([800]), np.array([1000])
+    assert begin_of(Begin.BEGINNING, Range(20, 1000), start, end, earliest=True) == 20
+    tiles, findings = tile(claims((800, 1000), times=(7,)), bounds(20, 1000, log_start=20, expired_until=5))
+    assert list(zip(tiles.kind, tiles.start.tolist(), tiles.end.tolist(), strict=True)) == [
+        (Tile.UNPROVEN, 20, 800),
+        (Tile.CLAIM, 800, 1000),
+    ]
+    assert findings == []
+    assert [tiles.offsets_of(kind) for kind in (Tile.UNPROVEN, Tile.CLAIM, Tile.GAP)] == [780, 200, 0]
+
+
 def test_without_receipts_a_group_that_began_at_the_end_has_nothing_to_judge() -> None:
     none = np.zeros(0, np.int64)
     assert begin_of(Begin.BEGINNING, Range(0, 20), none, none, earliest=False) == 20

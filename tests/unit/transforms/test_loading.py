@@ -47,11 +47,15 @@ def test_good(tmp_path: Path) -> None:
 
 
 NEEDS_QUOTES = "inside {...} and [...] a ${...} reference needs quotes"
+NOTHING = "1:1: the file has nothing in it but null, expected a pipeline: name, source, sink, steps"
 ROUTE_STEPS = "steps:\n  - route: [{when: a == 1, to: x}, {to: y}]\n"
 ALL_STEPS = ", ".join(STEPS)
 CASES: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["1:1: the file is empty, expected a pipeline: name, source, sink, steps"]),
     "comment only": ("# nothing\n", ["1:1: the file is empty, expected a pipeline: name, source, sink, steps"]),
+    "a null document": ("~\n", [NOTHING]),
+    "null in words": ("null # nothing\n", [NOTHING]),
+    "a document of nothing": ("---\n", [NOTHING]),
     "not a mapping": ("- a\n", ["1:1: the file is not a mapping, expected a pipeline: name, source, sink, steps"]),
     "yaml syntax": (
         "name: orders\nsource: [a\nsink: b\n",
@@ -129,7 +133,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "section that is no mapping": (GOOD + "transaction: 5\n", ["4:14: found a whole number, expected a mapping"]),
-    "null": (GOOD + "kafka:\n", ["4:7: found nothing, expected a mapping"]),
+    "null in the place of a mapping": (GOOD + "kafka:\n", ["4:7: found nothing, expected a mapping"]),
     "client settings": (
         GOOD + "kafka: {a: [1], b: null, c: 1, d: 1.5, e: true, f: x}\n",
         [

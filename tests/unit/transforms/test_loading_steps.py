@@ -18,7 +18,9 @@ IN = "source: {topics: [in]}\n"
 OUT = "sink: {topic: out}\n"
 NO_FIELD = "not a field, expected a name, names with dots between them, or `a.name` in backticks for one with dots"
 NO_FORM = "not a form of time, expected rfc3339, unix, unix_ms, unix_us, unix_ns, or a pattern of"
+NO_TIME = "not a choice here, expected 'rfc3339', 'unix', 'unix_ms', 'unix_us' or 'unix_ns'"
 NO_FORMAT = "not a format, expected json, string or bytes, or a mapping of topics to formats"
+JUST_WRITTEN = "which this step has just written, expected another field"
 AN_OBJECT = "expected a step `value` before it, as in value: '{\"text\": this}'"
 
 STEPS: dict[str, tuple[str, list[str]]] = {
@@ -34,10 +36,13 @@ STEPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "choices": (
-        "  - cast: {a: integer}\n  - parse_time: {t: {to: iso}}\n",
+        "  - cast: {a: integer}\n  - parse_time: {t: {to: iso}}\n  - parse_time: {t: {to: unix_s}, u: {from: unix_s}, v: {to: UNIX_MS}}\n",
         [
-            "5:15: not a choice here, expected 'int', 'double', 'string' or 'bool'",
-            "6:26: not a choice here, expected 'rfc3339', 'unix', 'unix_ms', 'unix_us' or 'unix_ns'",
+            "5:15: not a choice here, expected 'int', 'double', 'string' or 'bool', did you mean 'int'?",
+            f"6:26: {NO_TIME}",
+            f"7:26: {NO_TIME}, did you mean 'unix'?",
+            f"7:45: {NO_FORM} %Y, %m, %d, %H, %M, %S, %f, %z, %j, %y, %b, %B, %p, %I, %%, did you mean 'unix'?",
+            f"7:62: {NO_TIME}, did you mean 'unix_ms'?",
         ],
     ),
     "unknown keys": (
@@ -53,6 +58,19 @@ STEPS: dict[str, tuple[str, list[str]]] = {
             "8:22: unknown key 'form', did you mean 'from'?",
             "9:15: unknown key 'sett', did you mean 'set'?",
             "10:14: unknown key 'this', expected one of that, message",
+        ],
+    ),
+    "fields that a step overwrites": (
+        (
+            "  - rename: {a: b, c: b}\n  - rename: {a: b.x, c: b, d: e, f: e.g}\n  - set: {a.b: '1', '`a`': '2'}\n"
+            "  - explode: {field: l, into: e, index: e}\n  - explode: {field: l.x, index: l}\n"
+        ),
+        [
+            f"5:23: the field 'b' takes the place of 'b', {JUST_WRITTEN}",
+            f"6:25: the field 'b' takes the place of 'b.x', {JUST_WRITTEN}",
+            f"7:21: the field '`a`' takes the place of 'a.b', {JUST_WRITTEN}",
+            f"8:41: the field 'e' takes the place of 'e', {JUST_WRITTEN}",
+            f"9:34: the field 'l' takes the place of 'l.x', {JUST_WRITTEN}",
         ],
     ),
     "numbers": (
@@ -93,16 +111,24 @@ STEPS: dict[str, tuple[str, list[str]]] = {
         (
             "  - validate: {schema: {type: objekt}}\n  - validate: {schema: {properties: {a: {pattern: '(?=x)'}}}}\n"
             "  - validate: {schema: {$ref: 'file:///etc/hosts'}}\n  - validate: {file: missing.json}\n  - validate: {file: bad.json}\n"
+            "  - validate: {file: type.json}\n  - validate: {schema: {items: {type: [string, nul]}}}\n"
+            "  - validate: {schema: {properties: {type: {type: [string, string]}}}}\n"
+            "  - validate:\n      schema:\n        required: id\n  - validate: {schema: {type: word}}\n"
         ),
         [
-            "5:15: not a JSON Schema at type: the value is not valid under any of the schemas listed in the 'anyOf' keyword",
-            '6:15: not a JSON Schema at properties/a/pattern: the value is not a "regex"',
+            "5:31: not a JSON Schema: no type 'objekt', did you mean 'object'?",
+            '6:51: not a JSON Schema: the value is not a "regex"',
             (
-                "7:15: not a JSON Schema: Resource 'file:///etc/hosts' is not present in a registry and retrieving it failed: "
+                "7:24: not a JSON Schema: Resource 'file:///etc/hosts' is not present in a registry and retrieving it failed: "
                 "Retrieval is disabled, cannot fetch file:///etc/hosts"
             ),
             "8:15: cannot read the schema 'missing.json': No such file or directory",
             "9:15: cannot read the schema 'bad.json': not JSON",
+            "10:15: not a JSON Schema at properties/a/type: no type 'boolena', did you mean 'boolean'?",
+            "11:48: not a JSON Schema: no type 'nul', did you mean 'null'?",
+            "12:51: not a JSON Schema: not a type, or a list of different ones",
+            '15:19: not a JSON Schema: the value is not of type "array"',
+            "16:31: not a JSON Schema: no type 'word', expected one of array, boolean, integer, null, number, object, string",
         ],
     ),
     "expressions in steps": (
@@ -132,6 +158,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
 def test_steps(tmp_path: Path, name: str) -> None:
     """All problems of the steps at once, each at its place."""
     (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "type.json").write_text('{"properties": {"a": {"type": "boolena"}}}')
     text, expected = STEPS[name]
     assert expected == problems(tmp_path, HEAD + IN + OUT + "steps:\n" + text)
 
@@ -160,6 +187,14 @@ FILES: dict[str, tuple[str, list[str]]] = {
             f"2:32: {NO_FORMAT}",
             "2:49: not a choice here, expected 'json', 'string' or 'bytes'",
             "3:28: not a choice here, expected 'json', 'string' or 'bytes'",
+        ],
+    ),
+    "formats that are nearly one": (
+        HEAD + "source: {topics: [in], format: jsn, key_format: str}\nsink: {topic: out, format: byte}\n",
+        [
+            f"2:32: {NO_FORMAT}, did you mean 'json'?",
+            "2:49: not a choice here, expected 'json', 'string' or 'bytes', did you mean 'string'?",
+            "3:28: not a choice here, expected 'json', 'string' or 'bytes', did you mean 'bytes'?",
         ],
     ),
     "formats and steps of wrong types": (

@@ -184,6 +184,7 @@ BAD = {
         "{name: a, input: {raw: x}, filtered: true, dead_letter: {}}",
         "a filtered record has no outputs and no dead letter, expected `filtered` alone",
     ),
+    "not filtered": ("{name: a, input: {raw: x}, filtered: false}", "not a choice here, expected true"),
     "no input": ("{name: a, filtered: true}", "a test needs one of the keys input and inputs"),
     "no value": ("{name: a, input: {key: k}, filtered: true}", "found none, expected one of value, raw, base64"),
     "two values": (
@@ -237,7 +238,8 @@ def test_tests_beside_a_pipeline(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "the file is empty, expected a pipeline: name, source, sink, steps"),
+        (b"", "the file is empty, expected tests of a pipeline: a list under `tests`"),
+        (b"~", "the file has nothing in it but null, expected tests of a pipeline: a list under `tests`"),
         (b"\xff", "cannot read the file: not UTF-8, expected a file of tests"),
         (b"tests: []", "nothing in it, expected at least 1 entry"),
         (b"test: []", "unknown key 'test', did you mean 'tests'?"),

@@ -99,6 +99,14 @@ def test_lint_as_annotations(folder: Path) -> None:
     )
 
 
+def test_lint_of_client_settings(folder: Path) -> None:
+    """What `run` would refuse is an error."""
+    (folder / "good.yaml").write_text(GOOD + "producer: {acks: 0}\n")
+    result = reckon("lint", "good.yaml")
+    message = "this value of acks would break exactly-once: it is pinned to all; leave it out"
+    assert (result.stdout, result.exit_code) == (f"good.yaml:11:12: error: {message} [client-setting]\n", 1)
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -179,6 +187,54 @@ def test_a_pipeline_that_does_not_load(folder: Path) -> None:
         assert (result.stderr, result.exit_code) == ("good.yaml:5:5: unknown step 'filtr', did you mean 'filter'?\n", 2)
 
 
+def test_files_that_cannot_be_used(folder: Path) -> None:
+    """The tests of the others run; a CI server that reads the JUnit file sees an error for each of the bad ones."""
+    (folder / "more" / "bad.yaml").write_text(BAD.replace("filter", "filtr"))
+    (folder / "more" / "q.tests.yaml").write_text("tests:\n  - {name: a, input: {raw: x}, filtered: true}\n")
+    (folder / "none.yaml").write_text(GOOD.replace("good", "none"))
+    (folder / "none.tests.yaml").write_text("test: []\n")
+    result = reckon("test", ".", "--junit", "junit.xml")
+    assert result.stderr == (
+        "more/bad.yaml:6:5: unknown step 'filtr', did you mean 'filter'?\n"
+        "more/q.tests.yaml:1:1: tests without a pipeline, expected q.yaml beside them\n"
+        "none.tests.yaml:1:1: the key 'tests' is missing, expected it\n"
+        "none.tests.yaml:1:1: unknown key 'test', did you mean 'tests'?\n"
+    )
+    assert (result.stdout.splitlines()[-1], result.exit_code) == ("1 passed, 0 failed, 3 not usable", 2)
+    suites = list(ET.fromstring((folder / "junit.xml").read_bytes()))
+    assert [(suite.get("name"), suite.get("failures"), suite.get("errors")) for suite in suites] == [
+        ("good.yaml", "0", "0"),
+        ("more/bad.yaml", "0", "1"),
+        ("more/q.tests.yaml", "0", "1"),
+        ("none.yaml", "0", "1"),
+    ]
+    [[error]] = suites[1]
+    assert (error.tag, error.get("message")) == ("error", "unknown step 'filtr', did you mean 'filter'?")
+    assert [suites[3][0].get(name) for name in ("name", "file", "line")] == [
+        "the file can be used",
+        "none.tests.yaml",
+        "1",
+    ]
+
+
+def test_lint_and_the_files_of_tests(folder: Path) -> None:
+    """What is wrong with one is told with its pipeline, and once; one without a pipeline is an error at its own place."""
+    (folder / "good.tests.yaml").write_text("tests: []\n")
+    (folder / "q.tests.yaml").write_text("# nothing\n")
+    (folder / "r.tests.yaml").write_text("tests: []\n")
+    (folder / "r.yml").write_text(GOOD)
+    nothing = "good.tests.yaml:1:8: error: nothing in it, expected at least 1 entry [invalid]\n"
+    assert reckon("lint", "good.yaml").stdout == nothing
+    assert reckon("lint", "good.yaml", "good.tests.yaml").stdout == nothing
+    result = reckon("lint", "q.tests.yaml", "r.tests.yaml")
+    assert result.stdout == (
+        "q.tests.yaml:1:1: error: tests without a pipeline, expected q.yaml beside them [invalid]\n"
+        "q.tests.yaml:1:1: error: the file is empty, expected tests of a pipeline: a list under `tests` [invalid]\n"
+        "r.tests.yaml:1:8: error: nothing in it, expected at least 1 entry [invalid]\n"
+    )
+    assert result.exit_code == 1
+
+
 def test_a_junit_file_that_cannot_be_written(folder: Path) -> None:
     result = reckon("test", "good.yaml", "--junit", "nowhere/junit.xml")
     assert (result.stderr, result.exit_code) == (
@@ -233,6 +289,32 @@ def test_try_with_envelopes(folder: Path) -> None:
         "2 -> out null key=k",
     ]
     assert lines[2].startswith("3 -> dead letter DecodeError in decode: not JSON: ")
+
+
+def test_no_record_writes_on_the_terminal(folder: Path) -> None:
+    """What would colour it, or break the line, is shown as JSON writes it: of keys, headers, text, and names in errors."""
+    (folder / "p.yaml").write_text(
+        "name: p\nsource: {topics: [in], format: string}\nsink: {topic: out, format: string}\n"
+    )
+    red = "\x1b[31m"
+    entries: list[dict[str, Any]] = [
+        {"value": f"a b{red}\n2 -> filtered\x85\u202e", "key": f"k{red}\r", "headers": {red: "v\n\t\xe9\U0001f600"}},
+    ]
+    result = reckon("try", "p.yaml", "--envelope", stdin="\n".join(map(json.dumps, entries)).encode())
+    assert result.stdout.splitlines() == [
+        r"1 -> out a b\u001b[31m\u000a2 -> filtered\u0085\u202e key=k\u001b[31m\u000d headers=\u001b[31m:v\u000a\u0009é😀"
+    ]
+    (folder / "q.yaml").write_text(
+        "name: q\nsource: {topics: [in]}\nsink: {topic: out}\nsteps:\n  - flatten: {}\n"
+        'tests:\n  - {name: "a\\e", input: {value: {}, key: "x\\e[31m\\ny"}, outputs: [{topic: out, value: {}, key: "\\e"}]}\n'
+    )
+    result = reckon("try", "q.yaml", stdin=json.dumps({red: {"a": 1}, red + "_a": 2}).encode())
+    assert result.stdout.startswith("1 -> dead letter FlattenError in steps[0] flatten, line 5: ")
+    assert r'"\u001b[31m_a"' in result.stdout
+    assert "\x1b" not in result.stdout
+    assert reckon("test", "q.yaml").stdout.startswith(
+        "q.yaml:7:5: FAILED a\\u001b\n  output 1 to out has the key x\\u001b[31m\\u000ay, expected \\u001b\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 NOT_A_FUNCTION = 5
@@ -30,3 +31,11 @@ def number(record: dict[str, Any]) -> Any:
 
 def endless(record: dict[str, Any]) -> Any:
     return endless(record)
+
+
+def exits(_record: Any) -> Any:
+    sys.exit(3)
+
+
+def is_interrupted(_record: Any) -> Any:
+    raise KeyboardInterrupt

@@ -250,8 +250,9 @@ def test_python_has_a_record_of_its_own() -> None:
 
 PYTHON: list[tuple[str, object, str]] = [
     ("none", {}, "returned None, expected a record"),
-    ("raises", {"secret": "hunter2"}, "raised ValueError in line 20"),
-    ("raises", {}, "raised KeyError in line 20"),
+    ("raises", {"secret": "hunter2"}, "raised ValueError in line 21"),
+    ("raises", {}, "raised KeyError in line 21"),
+    ("exits", {}, "raised SystemExit in line 37"),
     ("number", {"x": "nan"}, "returned a number that is not finite"),
     ("number", {"x": "big"}, "returned a number of more than 64 bits"),
     ("number", {"x": "set"}, "returned a value of the type set, expected what JSON can hold"),
@@ -266,6 +267,12 @@ def test_python_errors(function: str, record: object, expected: str) -> None:
     assert run([{"python": f"{HERE}:{function}"}], [record]) == [f"PythonError: {HERE}:{function} {expected}"]
 
 
+def test_python_can_be_interrupted() -> None:
+    """Ctrl-C ends the command, not the record."""
+    with pytest.raises(KeyboardInterrupt):
+        run([{"python": f"{HERE}:is_interrupted"}], [{}])
+
+
 def test_python_recursion_is_told_as_such() -> None:
     """The errors of the whole record keep their own class."""
     assert run([{"python": f"{HERE}:endless"}], [{}]) == ["RecursionError: the record is nested too deeply"]
@@ -276,8 +283,10 @@ LOADING = [
     ("a.b:c d", "not a function, expected package.module:function"),
     ("no_such_module:f", "no module 'no_such_module', expected it to be installed, or its folder to be in PYTHONPATH"),
     ("json:nothing", "the module 'json' has no 'nothing', expected a function"),
+    (f"{HERE}:rases", f"the module '{HERE}' has no 'rases', did you mean 'raises'?"),
     (f"{HERE}:NOT_A_FUNCTION", f"'NOT_A_FUNCTION' of the module '{HERE}' is no function, expected one"),
     ("this_raises:f", "the module 'this_raises' cannot be imported: ZeroDivisionError: division by zero"),
+    ("this_exits:f", "the module 'this_exits' cannot be imported: SystemExit: 4"),
 ]
 
 
@@ -287,6 +296,7 @@ def test_python_functions_are_found_when_the_file_is_read(
 ) -> None:
     """Not when the first record comes."""
     (tmp_path / "this_raises.py").write_text("1 / 0\n")
+    (tmp_path / "this_exits.py").write_text("raise SystemExit(4)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ValidationError) as caught:
         run([{"python": name}], [])
