@@ -153,8 +153,8 @@ class OutputScan:
         offset: NDArray[np.int64],
         rows: Rows,
     ) -> None:
-        """The first output of each source partition. What the last audit judged does not count: driven again, it may stand before outputs of
-        higher offsets that were removed. `ours`: positions of outputs of our sources.
+        """The first output of each source partition. What the last audit judged does not count: driven again, it may stand before outputs
+        of higher offsets that were removed. `ours`: positions of outputs of our sources.
         """
         known = ours[offset[ours] >= self._judged_below[source[ours]]]
         for number in np.flatnonzero(np.bincount(source[known])).tolist():
