@@ -46,8 +46,9 @@ def test_whatever_fails_every_judge_says_exactly_once(
     result = play(Round(0, workload, "classic", 1, _PLANS[name], _OUTSIDE[name]), arena, tmp_path, auditor)
 
     assert result.problems == []
-    # While a coordinator is dead nobody can say whether a transaction is open: then the plan was tried again.
-    assert [line for line in result.unproven if not line.endswith("its transaction is None, not Ongoing")] == []
+    # What is produced may not have left yet, and while a coordinator is dead nobody can say whether a transaction is open: the plan was
+    # tried again.
+    assert [line for line in result.unproven if not line.endswith(", not Ongoing")] == []
     assert [(opinion.judge, opinion.problems) for opinion in result.opinions if opinion.problems] == []
     assert {opinion.judge for opinion in result.opinions} == {"verifier", "console consumer", "audit"}
     assert all(opinion.records > 100 for opinion in result.opinions)

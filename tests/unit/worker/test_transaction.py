@@ -730,11 +730,12 @@ def test_close_throws_away_what_is_not_delivered(cluster: FakeCluster) -> None:
 
 
 def hang(cluster: FakeCluster, operation: str) -> threading.Event:
-    """The next such call comes back when the event is set."""
+    """The next such call comes back when the event is set: to hear that another producer has its id, as the broker would tell it."""
     release = threading.Event()
 
     def wait() -> None:
         release.wait(20)
+        raise failure(KafkaError._FENCED, "fatal")
 
     cluster.failures[operation].append(wait)
     return release
