@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import structlog
 import typer
 from confluent_kafka import KafkaError, KafkaException
 
 from transforms.loading import LoadedPipeline, PipelineError, load_pipeline
-from worker.assignment import committed_offsets, ends_of_sources
+from worker.assignment import ends_of_sources
 from worker.budget import TimeBudget
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.drain import Drain
@@ -24,9 +24,6 @@ from worker.progress import Progress
 from worker.settings import Settings, WorkerSettings, masked, resolve
 from worker.topics import Topics
 from worker.watchdog import Watchdog
-
-if TYPE_CHECKING:
-    from worker.source import Source
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -117,18 +114,14 @@ def _work(loaded: LoadedPipeline, settings: Settings, *, until_drained: bool) ->
             topics,
         )
         try:
-            drained = _drain(loop.source, settings, watchdog) if until_drained else None
+            drained = None
+            if until_drained:
+                ends = ends_of_sources(loop.source.consumer, settings, watchdog)
+                drained = Drain(ends, loop.source.committed_offsets)
             loop.run(drained)
         except WorkerError as problem:
             raise topics.explained(problem) from problem
     _log.info("stopped", drained=drained is not None and not watchdog.stopping, **progress.totals())
-
-
-def _drain(source: Source, settings: Settings, watchdog: Watchdog) -> Drain:
-    return Drain(
-        ends_of_sources(source.consumer, settings, watchdog),
-        lambda partitions: committed_offsets(source.consumer, partitions, settings, watchdog),
-    )
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:

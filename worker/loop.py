@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import TopicPartition
 
-from worker.assignment import committed_offsets
 from worker.dead_letter import WORKER_VERSION, DeadLetterLimit
 from worker.diversions import CAREFUL_RECORDS, Diversions
 from worker.drain import Drained
 from worker.errors import (
     CommitUnknownError,
-    ConsumerFencedError,
     Outcome,
     StoppedError,
     TransactionError,
@@ -128,11 +126,7 @@ class TransactionalLoop:
                 self._transact(batch)
                 active = time.monotonic()
             elif drained is not None:
-                try:
-                    so_far = drained(self._offsets, self.source.ends_reached)
-                except ConsumerFencedError as fenced:
-                    self.source.replace(fenced)
-                    continue
+                so_far = drained(self._offsets, self.source.ends_reached)
                 if so_far is Drained.ALL:
                     return
                 if so_far is Drained.OURS:
@@ -301,11 +295,7 @@ class TransactionalLoop:
         outcome = Outcome.RECREATE if cause.outcome is Outcome.ABORT else cause.outcome
         self._replace(TransactionError(outcome, cause.operation, cause.error))
         ranges = self._offsets.ranges()
-        try:
-            found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
-        except ConsumerFencedError as fenced:
-            self.source.replace(fenced)
-            found = committed_offsets(self.source.consumer, ranges, self._settings, self._watchdog)
+        found = self.source.committed_offsets(ranges)
         took_place = bool(ranges) and all(found.get(partition, -1) >= end for partition, (_, end) in ranges.items())
         self.source.seek(self._offsets.resolve(found))
         _log.warning("commit resolved", committed=took_place)

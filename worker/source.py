@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from worker.assignment import ends_of_new_topics, starting_offsets
+from worker.assignment import committed_offsets, ends_of_new_topics, starting_offsets
 from worker.batch import Batch
 from worker.errand import Errands, HungError
 from worker.errors import ConsumerFencedError, fencing_in, is_passing, kafka_error_in, out_of_range, unreadable
@@ -110,6 +110,14 @@ class Source:
         """A transaction was committed: what was to be pinned is, and nobody has taken our place so far."""
         self.pins.clear()
         self._fencings.proven()
+
+    def committed_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """The group's, as ``assignment.committed_offsets`` has them; where our consumer was fenced, a fresh one asks again."""
+        try:
+            return committed_offsets(self._consumer, partitions, self._settings, self._watchdog)
+        except ConsumerFencedError as fenced:
+            self.replace(fenced)
+            return committed_offsets(self._consumer, partitions, self._settings, self._watchdog)
 
     def _fresh_consumer(self) -> Consumer:
         log = LibrdkafkaLog({"SESSTMOUT ": self._fencings.session_ended}, self._limiter)
