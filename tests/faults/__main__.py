@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from spark_batch.model import Depth, Judgement
 
-PROPERTIES = {"group.consumer.session.timeout.ms": "3000"}
-"""Of the brokers: KIP-848's sessions are theirs to end."""
+PROPERTIES = {"group.consumer.session.timeout.ms": "1500", "group.consumer.heartbeat.interval.ms": "300"}
+"""Of the brokers: KIP-848's sessions are theirs to end, and the partitions of the dead wait for that (docs/faults.md)."""
 
 
 def main(

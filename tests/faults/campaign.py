@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from devkit.verify import StoredRecord
     from spark_batch.model import Depth, Judgement
     from tests.faults.arena import Arena
-    from tests.faults.model import Fault, Opinion
+    from tests.faults.model import Fault, Opinion, Stand
     from tests.faults.workloads import Line
 
 SETTLE_S = recovery.NEVER_S
@@ -73,8 +73,7 @@ class Result:
     unproven: list[str] = field(default_factory=list)
     """Faults from outside that were planned and cannot be shown to have taken place: they do not count."""
     surprises: list[str] = field(default_factory=list)
-    stuck_s: float = 0.0
-    stuck_where: str = ""
+    stands: list[Stand] = field(default_factory=list)
     aborted: int = 0
     """Records of aborted transactions in the outputs."""
     outputs_at: list[float] = field(default_factory=list)
@@ -155,7 +154,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
         result.sent = feed.sent
     result.problems += crew.problems + watch.problems
     result.surprises = crew.surprises
-    result.stuck_s, result.stuck_where, result.outputs_at = watch.stuck_s, watch.stuck_where, watch.outputs
+    result.stands, result.outputs_at = watch.stands, watch.outputs
     for fault in crew.faults:
         recovery.measure(fault, watch.commits, [*crew.faults, *result.faults], load_ended)
     result.faults += crew.faults
@@ -187,6 +186,8 @@ def _disturb(result: Result, arena: Arena, crew: Crew, lines: Sequence[Line], wa
                 recovery.never(fault, SETTLE_S)
         result.faults += outside
         arena.heal()
+        for fault in outside:
+            fault.over_at = time.time()
 
 
 def _judge(

@@ -26,6 +26,18 @@ class Fault:
     """Without a recovery: for how long one could have been seen."""
     why_not: str = ""
     """Without a recovery: why it was not seen, or that it did not come."""
+    over_at: float | None = None
+    """When there was output again and the cause was gone, or nobody looked any longer."""
+
+
+@dataclass(slots=True)
+class Stand:
+    """A last stable offset below the high watermark that did not move. Times are seconds of `time.time()`."""
+
+    where: str
+    """"topic[partition] at offset"."""
+    at: float
+    lasted_s: float
 
 
 class NotProvenError(AssertionError):

@@ -15,13 +15,14 @@ from matplotlib.figure import Figure
 
 from tests.faults import recovery
 from tests.faults.campaign import judges_of, summary
+from tests.faults.model import Fault, Stand
+from tests.faults.watch import STANDS_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from tests.faults.campaign import Result
-    from tests.faults.model import Fault
 
 _PAGE = """\
 <!doctype html>
@@ -51,7 +52,8 @@ read; of all else from the fault until every source partition of the last pipeli
 <h2>Rounds</h2>
 <table><tr><th>round<th>faults<th>source records<th>aborted copies<th>stable offset stood, s<th>took, s<th>judges</tr>
 {% for result in results %}<tr><td>{{ result.round.name }}<td class=n>{{ result.faults|length }}
-<td class=n>{{ "{:,}".format(result.sent) }}<td class=n>{{ "{:,}".format(result.aborted) }}<td class=n>{{ "%.1f"|format(result.stuck_s) }}
+<td class=n>{{ "{:,}".format(result.sent) }}<td class=n>{{ "{:,}".format(result.aborted) }}
+<td class=n>{{ "%.1f"|format(result.stands|map(attribute="lasted_s")|max|default(0, true)) }}
 <td class=n>{{ "%.0f"|format(result.took_s) }}
 <td>{% for problem in result.problems %}<div class=bad>{{ problem[:2000] }}</div>{% endfor %}
 {% for opinion in result.opinions %}<div{% if opinion.problems %} class=bad{% endif %}>{{ opinion.judge }}:
@@ -66,7 +68,9 @@ read; of all else from the fault until every source partition of the last pipeli
 """
 
 WORKER_KILL_S, BROKER_KILL_S = 3.0, 15.0
-"""What recovery may take (issue: liveness)."""
+"""What recovery may take. A worker's that dies while brokers or other workers fail has the longer of the two."""
+STABLE_S = 3.5
+"""How long a stable offset may stand: the transaction timeout of the workers, and the second after which coordinators look for such."""
 
 
 def write(results: Sequence[Result], folder: Path, *, seed: int, wanted: int | None, plans: int) -> Path:
@@ -125,10 +129,9 @@ def table(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def bounds(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """How the bounds of recovery were held: of every fault of the kind, each in one of held, not held, not measured."""
+    """How the bounds of recovery were held: every fault of the kind is one of held, not held, not measured."""
     found = []
-    for kind, bound in (("worker kill", WORKER_KILL_S), ("broker kill", BROKER_KILL_S)):
-        faults = [fault for fault in _faults(results) if fault.kind == kind]
+    for kind, bound, faults in _bounded(results):
         by_verdict: dict[bool | None, list[Fault]] = defaultdict(list)
         for fault in faults:
             by_verdict[recovery.held(fault, bound)].append(fault)
@@ -163,9 +166,43 @@ def liveness(results: Sequence[Result]) -> list[str]:
         if each["worst_s"] is not None:
             line += f" (of those measured: median {each['median_s']:.2f}, worst {each['worst_s']:.2f})"
         lines.append(line)
-    worst = max(results, key=lambda result: result.stuck_s)
-    lines.append(f"no last stable offset stood longer than {worst.stuck_s:.1f} s ({worst.stuck_where})")
-    return lines
+    return [*lines, *(f"last stable offset, {when}: {how}" for when, how in _stable_offsets(results))]
+
+
+def _bounded(results: Sequence[Result]) -> list[tuple[str, float, list[Fault]]]:
+    """(what, its bound in seconds, the faults)"""
+    alone, amid, brokers = list[Fault](), list[Fault](), list[Fault]()
+    for result in results:
+        for fault in result.faults:
+            if fault.kind == "worker kill":
+                (amid if recovery.amid(fault, result.faults) else alone).append(fault)
+            elif fault.kind == "broker kill":
+                brokers.append(fault)
+    return [
+        ("worker kill, nothing else going on", WORKER_KILL_S, alone),
+        ("worker kill amid other faults", BROKER_KILL_S, amid),
+        ("broker kill", BROKER_KILL_S, brokers),
+    ]
+
+
+def _stable_offsets(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """(when, how long they stood)"""
+    calm, amid = list[Stand](), list[Stand]()
+    for result in results:
+        for stand in result.stands:
+            (amid if recovery.amid_faults_of_brokers(stand, result.faults) else calm).append(stand)
+    return [
+        ("all brokers well", _stood(calm, STABLE_S)),
+        ("amid faults of brokers or the network", _stood(amid, BROKER_KILL_S)),
+    ]
+
+
+def _stood(stands: Sequence[Stand], bound_s: float) -> str:
+    if not stands:
+        return f"none stood for {STANDS_S:g} s"
+    worst = max(stands, key=lambda stand: stand.lasted_s)
+    within = sum(stand.lasted_s <= bound_s for stand in stands)
+    return f"{within} of {len(stands)} that stood for {STANDS_S:g} s within {bound_s:g} s (worst {worst.lasted_s:.1f}, {worst.where})"
 
 
 def _not_measured(faults: Sequence[Fault]) -> str:

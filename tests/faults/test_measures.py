@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import tests.faults.__main__ as command
 from tests.faults import recovery, report
 from tests.faults.campaign import Result, Round, summary
-from tests.faults.model import Fault, Opinion
+from tests.faults.model import Fault, Opinion, Stand
 from tests.faults.watch import Commit
 from tests.faults.workloads import WORKLOADS
 
@@ -80,7 +80,8 @@ def test_every_fault_is_counted_in_the_bound_and_in_the_table(tmp_path: Path) ->
     ]
     played = [result(*faults)]
     words = (
-        "worker kill: 1 of 4 within 3 s, 1 not within 90 s, 1 later than that, but hit again or the round over before it was seen; "
+        "worker kill, nothing else going on: 1 of 4 within 3 s, 1 not within 90 s, "
+        "1 later than that, but hit again or the round over before it was seen; "
         "not measured: 2 (the round was over, after 1.0 s) (of those measured: median 2.50, worst 4.00)"
     )
     assert report.liveness(played)[0] == words
@@ -96,6 +97,40 @@ def test_every_fault_is_counted_in_the_bound_and_in_the_table(tmp_path: Path) ->
     assert why in page
     assert [fault["waited_s"] for fault in told["rounds"][0]["faults"]] == [None, None, 9.0, 100.0, 1.0, 0.0]
     assert "Only 6 of the 7 faults took place that were wanted" in page
+
+
+def test_a_worker_killed_amid_other_faults_has_the_bound_of_brokers() -> None:
+    """Amid: one of another kind began before its output was back, and was not over before it died. In the same round only."""
+    slow = measured(killed(10, 11), (11, 15.0))  # 4 s, over at 15
+
+    def going_on(at: float, over_at: float | None, kind: str = "broker kill") -> Fault:
+        fault = killed(at, at, kind=kind)
+        fault.recovery_s, fault.over_at = 1.0, over_at
+        return fault
+
+    for other in (going_on(1, 10), going_on(15, 20), going_on(11, 12, "zombie"), going_on(1, None)):
+        assert report.liveness([result(slow, other)])[0].startswith("worker kill amid other faults: 1 of 1 within 15 s")
+    for other in (going_on(1, 9.9), going_on(15.1, 20), going_on(11, 12, "worker kill")):
+        assert report.liveness([result(slow, other)])[0].startswith("worker kill, nothing else going on: ")
+    assert "0 of 1 within 3 s" in report.liveness([result(slow), result(going_on(11, 12))])[0]
+
+
+def test_stable_offsets_that_stood_are_told_by_whether_brokers_were_well() -> None:
+    """Faults of workers are no excuse: their transactions are ended when their time is up."""
+    played, broken = result(killed(10, 11)), killed(90, 91, kind="black hole")
+    broken.recovery_s, broken.over_at = 1.0, 95.0
+    played.faults.append(broken)
+    played.stands = [
+        Stand("out[0] at 7", 11, 3.4),
+        Stand("out[1] at 8", 30, 3.6),
+        Stand("out[2] at 9", 89, 2.0),
+        Stand("out[0] at 9", 80, 9.9),
+    ]
+    assert report.liveness([played])[-2:] == [
+        "last stable offset, all brokers well: 1 of 3 that stood for 1 s within 3.5 s (worst 9.9, out[0] at 9)",
+        "last stable offset, amid faults of brokers or the network: 1 of 1 that stood for 1 s within 15 s (worst 2.0, out[2] at 9)",
+    ]
+    assert report.liveness([result()])[-1].endswith(": none stood for 1 s")
 
 
 def test_the_judges_that_did_not_judge_are_not_named() -> None:

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from devkit.errors import DevkitError
 from devkit.reader import Reader
+from tests.faults.model import Stand
 from tests.support.broker import unique
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from tests.faults.workloads import Line
 
 _LOOK_S = 0.5
-"""Between two looks at the ends of the partitions: what `stuck_s` may be short of."""
+"""Between two looks at the ends of the partitions: what a `Stand` may be short of."""
+STANDS_S = 1.0
+"""A stable offset that moves on sooner is not told of."""
 
 
 class Commit(NamedTuple):
@@ -46,9 +49,8 @@ class Watch:
         """Per output partition (offset, value) of what came, in the order in which it came."""
         self.outputs: list[float] = []
         """When each output became readable, for the timeline."""
-        self.stuck_s = 0.0
-        """The longest time for which a last stable offset stood below the high watermark without moving."""
-        self.stuck_where = ""
+        self.stands: list[Stand] = []
+        """Last stable offsets that stood below the high watermark, for STANDS_S or longer."""
         self.problems: list[str] = []
         """Why it is blind."""
         self._bootstrap = bootstrap
@@ -141,7 +143,7 @@ class Watch:
 
     def _look_at_ends(self) -> None:
         """While brokers change no answer may come: what stood still before and after it stood still in between."""
-        standing: dict[Partition, tuple[int, float]] = {}
+        standing: dict[Partition, tuple[int, Stand]] = {}
         with Reader(self._bootstrap) as reader:
             partitions = reader.partitions_of([*self._outputs, *self._receipts])
             while not self._stop.wait(_LOOK_S):
@@ -150,11 +152,14 @@ class Watch:
                     high = reader.end_offsets(partitions, committed=False)
                 except (KafkaException, DevkitError):
                     continue
-                now = time.monotonic()
+                now = time.time()
                 for partition, end in stable.items():
-                    if end >= high[partition] or standing.get(partition, (end, now))[0] != end:
-                        standing.pop(partition, None)
-                    if end < high[partition]:
-                        stands = now - standing.setdefault(partition, (end, now))[1]
-                        if stands > self.stuck_s:
-                            self.stuck_s, self.stuck_where = stands, f"{partition[0]}[{partition[1]}] at {end}"
+                    at, stand = standing.pop(partition, (-1, None))
+                    if end >= high[partition]:
+                        continue
+                    if stand is None or at != end:
+                        stand = Stand(f"{partition[0]}[{partition[1]}] at {end}", now, 0.0)
+                    if stand.lasted_s < STANDS_S <= now - stand.at:
+                        self.stands.append(stand)
+                    stand.lasted_s = now - stand.at
+                    standing[partition] = end, stand
