@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CHUNK = 256 * 1024  # bytes read at once
 _WAITING = 16  # chunks on their way in one direction of one connection; beyond that the sender is held back, as by TCP's window
-_SLICE_S = 0.05  # a limited rate is kept in slices of this length, so that healing takes effect at once
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: closing sends RST and drops what was not sent
-_CALL_S = 10.0  # seconds for an order to the proxy's thread
+_CALL_S = 60.0  # seconds for an order to the proxy's thread
 
 
 class Proxy:
@@ -44,7 +43,6 @@ class Proxy:
         self.late_bytes = 0
         """Bytes that were sent on no sooner than the latency after they had come, ever."""
         self._latency_s = 0.0
-        self._bytes_per_s: float | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._open = asyncio.Event()
@@ -64,9 +62,9 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
-    def slow(self, *, latency_s: float = 0.0, bytes_per_s: float | None = None) -> None:
-        """Every byte is on its way for `latency_s`, in both directions; each direction of each connection passes `bytes_per_s`."""
-        self._latency_s, self._bytes_per_s = latency_s, bytes_per_s
+    def slow(self, *, latency_s: float) -> None:
+        """Every byte is on its way for `latency_s`, in both directions."""
+        self._latency_s = latency_s
 
     def cut(self) -> int:
         """Reset all connections, on both sides; bytes on their way are lost. New ones are accepted. Returns how many were cut."""
@@ -82,7 +80,7 @@ class Proxy:
 
     def heal(self) -> None:
         """Pass everything, at once."""
-        self._latency_s, self._bytes_per_s = 0.0, None
+        self._latency_s = 0.0
         self._call(self._set_open(True))
 
     def _call(self, work: Coroutine[None, None, _T]) -> _T:
@@ -157,19 +155,9 @@ class Proxy:
             if not data:
                 writer.write_eof()
                 return
-            await self._write(writer, data)
-
-    async def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
-        while data:
-            await self._open.wait()
-            rate = self._bytes_per_s
-            size = len(data) if rate is None else max(1, int(rate * _SLICE_S))
-            self.bytes_passed += len(data[:size])
-            writer.write(data[:size])
+            self.bytes_passed += len(data)
+            writer.write(data)
             await writer.drain()
-            data = data[size:]
-            if rate is not None:
-                await asyncio.sleep(_SLICE_S)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
