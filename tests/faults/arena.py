@@ -14,7 +14,7 @@ from devkit.ports import HOST, Port
 from tests.faults.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from confluent_kafka.admin import ClusterMetadata, PartitionMetadata  # type: ignore[attr-defined] # its stubs forget it
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 NODES = 3
 SESSION_S = 3.0
 """Until a silent broker is given up (devkit's broker.session.timeout.ms), and others lead its partitions."""
-_REQUEST_S = 1.0  # for one metadata request: a paused broker would keep it for ever
+_REQUEST_S = 2.0  # for one metadata request: a paused broker would keep it for ever
 _POLL_S = 0.1
-_NEWS_S = 5.0  # until every broker has heard of a new topic or partition
+_NEWS_S = 60.0  # until every broker has heard of a new topic or partition
 
 
 def second_listener(settings: Mapping[str, str], behind: int, proxy: int) -> dict[str, str]:
@@ -128,28 +128,22 @@ class Arena:
         """The brokers that the cluster takes for alive."""
         return set(self._metadata().brokers)
 
-    def in_sync(self, topics: Iterable[str] | None = None) -> bool:
-        """Whether all brokers are registered and every partition, of all topics or of these, has a leader and all its copies in sync.
+    def in_sync(self) -> bool:
+        """Whether all brokers are registered and every partition has a leader and all its copies in sync, by the word of each broker.
 
-        By metadata of one broker, which may lag behind the controller for a moment: see that a fault is known before asking
-        whether it is over.
+        Each may lag behind the controller for a moment, and a client asks any of them. See that a fault is known before asking whether it
+        is over.
         """
-        metadata = self._metadata()
-        chosen = metadata.topics.values() if topics is None else [metadata.topics[topic] for topic in topics]
-        return len(metadata.brokers) == NODES and all(
-            partition.leader >= 0 and set(partition.isrs) == set(partition.replicas)
-            for topic in chosen
-            for partition in topic.partitions.values()
-        )
+        return _whole(self._metadata()) and all(_whole(_told_by(node)) for node in self.nodes)
 
-    def await_in_sync(self, timeout_s: float = 60.0) -> None:
+    def await_in_sync(self, timeout_s: float = 120.0) -> None:
         """AssertionError naming what is not in sync after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while not self.in_sync():
             assert time.monotonic() < deadline, f"not in sync after {timeout_s:g} s: {self._behind_now()}"
             time.sleep(_POLL_S)
 
-    def heal(self, timeout_s: float = 60.0) -> None:
+    def heal(self, timeout_s: float = 120.0) -> None:
         """Undo whatever was done: proxies pass everything, paused nodes run, dead ones are started, all is in sync."""
         for proxy in self.proxies:
             proxy.heal()
@@ -168,7 +162,7 @@ class Arena:
             if set(partition.isrs) != set(partition.replicas)
         )
 
-    def _metadata(self, topic: str | None = None, timeout_s: float = 20.0) -> ClusterMetadata:
+    def _metadata(self, topic: str | None = None, timeout_s: float = 60.0) -> ClusterMetadata:
         """Of the node that answered last, or else of the next one that does.
 
         A client that got no answer is replaced: it would keep to the connections that it has, and of three clients all may have come to
@@ -183,6 +177,26 @@ class Arena:
                     raise
                 self._asked = (self._asked + 1) % NODES
                 self._admin = admin_client(self.nodes[self._asked].address)
+
+
+def _told_by(node: Node) -> ClusterMetadata | None:
+    """What this node knows; None where it does not answer."""
+    try:
+        return admin_client(node.address).list_topics(timeout=_REQUEST_S)
+    except KafkaException:
+        return None
+
+
+def _whole(metadata: ClusterMetadata | None) -> bool:
+    return (
+        metadata is not None
+        and len(metadata.brokers) == NODES
+        and all(
+            partition.leader >= 0 and set(partition.isrs) == set(partition.replicas)
+            for topic in metadata.topics.values()
+            for partition in topic.partitions.values()
+        )
+    )
 
 
 def coordinating_partition(name: str, partitions: int) -> int:

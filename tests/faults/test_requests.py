@@ -13,6 +13,9 @@ from tests.support.broker import unique
 if TYPE_CHECKING:
     from tests.faults.arena import Arena
 
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
+
 
 @pytest.mark.xdist_group("arena")
 def test_a_transaction_from_its_first_record_to_its_end(arena: Arena) -> None:
@@ -20,19 +23,21 @@ def test_a_transaction_from_its_first_record_to_its_end(arena: Arena) -> None:
     topic, name = unique("open"), unique("owner")
     arena.create_topics({topic: 1})
     addresses = arena.bootstrap.split(",")
-    assert transaction_state(addresses, name) == "not known"
+    other = Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": unique("other")})
+    other.init_transactions(PATIENCE_S)  # before the first there are no coordinators
+    assert transaction_state(addresses, name, PATIENCE_S) == "not known"
     producer = Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": name})
-    producer.init_transactions(20)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
-    assert transaction_state(addresses, name) == "Empty"
+    assert transaction_state(addresses, name, PATIENCE_S) == "Empty"
     producer.produce(topic, b"one")
-    assert producer.flush(20) == 0
-    assert transaction_state(addresses, name) == ONGOING
+    assert producer.flush(PATIENCE_S) == 0
+    assert transaction_state(addresses, name, PATIENCE_S) == ONGOING
     coordinator = arena.node(arena.transaction_coordinator(name)).address
-    assert transaction_state([coordinator], name) == ONGOING
+    assert transaction_state([coordinator], name, PATIENCE_S) == ONGOING
     assert transaction_state([each for each in addresses if each != coordinator], name) is None
-    producer.abort_transaction(20)
-    assert transaction_state(addresses, name) in ("PrepareAbort", "CompleteAbort")
+    producer.abort_transaction(PATIENCE_S)
+    assert transaction_state(addresses, name, PATIENCE_S) in ("PrepareAbort", "CompleteAbort")
 
 
 def test_nobody_there_says_nothing() -> None:
