@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _POLL = 0.02  # seconds
-_REQUEST = 10.0  # seconds for one request
+_REQUEST = 30.0  # seconds for one request
 
 _silent = logging.getLogger("devkit.librdkafka")
 _silent.addHandler(logging.NullHandler())

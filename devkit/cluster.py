@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CLUSTER_ID = "cmVja29uLWRldmtpdC0wMQ"  # 16 bytes in base64, as `StorageTool random-uuid` makes them; any value will do
 _ATTEMPTS = 3  # starts with ports of the OS's choice before a taken port is reported
 _HEAP_MB = {1: 512, 3: 384}
-_TOPIC_TIMEOUT = 30.0  # seconds
+_TOPIC_TIMEOUT = 60.0  # seconds
 
 
 class Cluster:

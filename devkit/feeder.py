@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -15,8 +16,16 @@ from devkit.orders import orders
 if TYPE_CHECKING:
     from devkit.orders import Kind, OrderRecord
 
-_STEP = 200
-_FLUSH_S = 30.0
+_TICK_S = 0.02
+"""From one handful of orders to the next."""
+
+_AT_ONCE = 0.4
+"""The share of the orders that come at the full rate whatever happens."""
+
+_RESERVE_S = 120.0
+"""So long the rest lasts at the slow rate."""
+
+_FLUSH_S = 60.0
 
 
 class FeedError(DevkitError):
@@ -24,7 +33,11 @@ class FeedError(DevkitError):
 
 
 class Feeder:
-    """`n` orders to `topic`, spread evenly over about `seconds`. A context manager: entering starts, leaving stops and joins."""
+    """`n` orders to `topic`, spread evenly over about `seconds`. A context manager: entering starts, leaving stops and joins.
+
+    From four tenths of them on they come slowly until `hurry`: so there is work for as long as it takes to catch a worker at it, however
+    slow the machine is.
+    """
 
     def __init__(self, bootstrap: str, topic: str, n: int, seconds: float, seed: int = 1) -> None:
         self.sent = 0
@@ -33,9 +46,11 @@ class Feeder:
         self._bootstrap = bootstrap
         self._topic = topic
         self._orders = orders(n, seed)
+        self._n = n
         self._rate = n / seconds
         self._problem = ""
         self._stop = threading.Event()
+        self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
     def __enter__(self) -> Self:
@@ -45,6 +60,10 @@ class Feeder:
     def __exit__(self, *_exc: object) -> None:
         self._stop.set()
         self._thread.join(_FLUSH_S + 5)
+
+    def hurry(self) -> None:
+        """The rest at the full rate."""
+        self._hurry.set()
 
     @property
     def done(self) -> bool:
@@ -73,17 +92,27 @@ class Feeder:
                 "on_delivery": self._undelivered,
             }
         )
-        start = time.monotonic()
-        for order in self._orders:
-            self._produce(producer, order)
-            self.kinds[order.kind] += 1
-            self.sent += 1
-            if self.sent % _STEP == 0:
-                producer.poll(0)
-                if self._stop.wait(max(0.0, self.sent / self._rate - (time.monotonic() - start))):
-                    return
+        due = time.monotonic()
+        while self.sent < self._n:
+            rate = self._rate_now()
+            handful = list(islice(self._orders, max(1, round(rate * _TICK_S))))
+            for order in handful:
+                self._produce(producer, order)
+                self.kinds[order.kind] += 1
+                self.sent += 1
+            producer.poll(0)
+            # What a busy machine has kept us from is made up for at the full rate only: the reserve is not to be spent on that.
+            due = (due if rate == self._rate else max(due, time.monotonic())) + len(handful) / rate
+            if self._stop.wait(max(0.0, due - time.monotonic())):
+                return
         if left := producer.flush(_FLUSH_S):
             self._problem = self._problem or f"{left} orders were not acknowledged within {_FLUSH_S:g} s"
+
+    def _rate_now(self) -> float:
+        """Orders a second."""
+        if self.sent < _AT_ONCE * self._n or self._hurry.is_set():
+            return self._rate
+        return min(self._rate, (1 - _AT_ONCE) * self._n / _RESERVE_S)
 
     def _produce(self, producer: Producer, order: OrderRecord) -> None:
         rest: dict[str, Any] = {"timestamp": order.timestamp_ms, "headers": order.headers}

@@ -48,13 +48,16 @@ def node_properties(
         "group.consumer.min.heartbeat.interval.ms": "100",
         # KIP-848 hands partitions over by heartbeats: at the default of 5 s a rebalance takes 10 to 15 s
         "group.consumer.heartbeat.interval.ms": "500",
-        # a killed node is given up after 3 s instead of 9: other nodes then lead its partitions, and it may itself come
-        # back only then, because the controller takes it for a twin until its last session ends
-        "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         # open transactions of the dead are looked for every second, not every ten
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     }
+    if nodes > 1:
+        # a killed node is given up after 3 s instead of 9: other nodes then lead its partitions, and it may itself come
+        # back only then, because the controller takes it for a twin until its last session ends. Not where there is one
+        # node alone: nobody takes its place, and one that a busy machine lets stand still for 3 s would be fenced, refuse
+        # new topics, and leave out commit markers (KAFKA-20734)
+        properties["broker.session.timeout.ms"] = "3000"
     for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
         properties[f"{topic}.num.partitions"] = str(INTERNAL_PARTITIONS)
         properties[f"{topic}.replication.factor"] = copies

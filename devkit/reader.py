@@ -93,6 +93,25 @@ class Reader:
                     raise
                 time.sleep(0.05)
 
+    def await_stable(self, topics: Iterable[str], timeout_s: float = 60.0) -> None:
+        """Wait until no transaction is open in these topics. ReadError, with the partitions that one still holds back, when it lasts.
+
+        A commit is answered when it is decided, before its markers are written, and each partition has its own (KIP-98): the group's
+        offsets, or a worker that has ended with 0, say nothing of when readers see the outputs.
+        """
+        partitions = self.partitions_of(topics)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            # In this order: both ends rise, so a stable offset that has come up to an earlier high watermark left nothing open below it.
+            high = self.end_offsets(partitions, committed=False)
+            stable = self.end_offsets(partitions)
+            held = sorted(p for p in partitions if stable[p] < high[p])
+            if not held:
+                return
+            if time.monotonic() > deadline:
+                raise ReadError(f"a transaction is open for longer than {timeout_s:g} s in {held}")
+            time.sleep(0.05)
+
     def committed_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The group's committed offsets; a partition without one is left out. Joins no group.
 

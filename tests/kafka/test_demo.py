@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ORDERS = 20_000
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_the_demo_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

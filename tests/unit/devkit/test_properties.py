@@ -19,6 +19,7 @@ def test_one_node_keeps_one_copy() -> None:
     }
     assert set(copies.values()) == {"1"}
     assert len(copies) == 7
+    assert "broker.session.timeout.ms" not in properties, "nobody takes the place of the only node"
 
 
 def test_three_nodes_keep_three_copies_and_need_two() -> None:
@@ -28,6 +29,7 @@ def test_three_nodes_keep_three_copies_and_need_two() -> None:
     assert properties["controller.quorum.voters"] == "1@127.0.0.1:11,2@127.0.0.1:12,3@127.0.0.1:13"
     assert {value for name, value in properties.items() if name.endswith("replication.factor")} == {"3"}
     assert {value for name, value in properties.items() if name.endswith((".isr", "insync.replicas"))} == {"2"}
+    assert properties["broker.session.timeout.ms"] == "3000"
 
 
 def test_named_settings_win() -> None:
