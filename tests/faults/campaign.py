@@ -14,6 +14,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
+
+from devkit.errors import DevkitError
 from tests.faults import judges, recovery
 from tests.faults.console import ConsoleError, ConsoleReader
 from tests.faults.model import NotProvenError
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
     from tests.faults.workloads import Line
 
 SETTLE_S = recovery.NEVER_S
-PLAN_S = 12.0
-"""What a plan may take on average before a round counts as hung."""
+PLAN_S, MORE_S = 30.0, 120.0
+"""What a plan may take on average before a round counts as hung, and what comes on top; six times what is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
         try:
             assert watch.all_move_on_s(lines[-1], result.began, SETTLE_S), "nothing was ever committed"
             _disturb(result, arena, crew, lines, watch)
-            crew.await_done(30 + PLAN_S * len(planned.plans))
+            crew.await_done(MORE_S + PLAN_S * len(planned.plans))
             load_ended = time.time()
             feed.stop()
             for line in lines:
@@ -206,20 +209,31 @@ def _judge(
 
 
 def _await_drained(line: Line) -> None:
-    """Until the group has committed all that is in the source; its load has ended."""
+    """Until the group has committed all that is in the source; its load has ended.
+
+    What is in the source is known once the markers of the last transaction that wrote to it have come, which may be after the worker of
+    the line before has committed its offsets.
+    """
+    line.reader.await_stable(line.topics, SETTLE_S)
     ends = last_offsets(line.sources(), line.partitions)
-    await_true(
-        lambda: all(line.committed().get(p, 0) >= end for p, end in ends.items() if end), f"{ends} committed", SETTLE_S
-    )
+
+    def drained() -> bool:
+        with contextlib.suppress(KafkaException, DevkitError):  # an answer that comes too late is asked for again
+            committed = line.committed()
+            return all(committed.get(p, 0) >= end for p, end in ends.items() if end)
+        return False
+
+    await_true(drained, f"{ends} committed", SETTLE_S)
 
 
 def _await_read(lines: Sequence[Line], reader: ConsoleReader, watch: Watch) -> None:
-    """Until the concurrent readers have seen the last stable record of every output."""
+    """Until all that was committed is readable, and the concurrent readers have seen it."""
     for line in lines:
+        line.reader.await_stable([line.sink, line.dead_letters, line.receipts], SETTLE_S)
         partitions = line.reader.partitions_of([line.sink, line.dead_letters])
         ends = {p: end for p, end in last_offsets(line.outputs(), partitions).items() if end}
         reader.await_offsets(ends, SETTLE_S)
-        await_true(functools.partial(watch.has_seen, ends), "the watch has seen all")
+        await_true(functools.partial(watch.has_seen, ends), "the watch has seen all", SETTLE_S)
 
 
 def judges_of(results: Sequence[Result]) -> str:

@@ -14,7 +14,10 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Self
 
+from confluent_kafka import KafkaException
+
 from devkit import jars, java
+from devkit.errors import DevkitError
 from devkit.reader import Reader
 from devkit.verify import StoredRecord
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from devkit.verify import Partition
 
 _FIELD, _HEADER = "\x1f", "\x1e"
-_STOP_S = 20.0
+_STOP_S = 60.0
 _POLL_S = 0.2
 _BYTES = "org.apache.kafka.common.serialization.BytesDeserializer"
 _FORMAT = {
@@ -82,7 +85,7 @@ class ConsoleReader:
         for consumer in self._consumers.values():
             consumer.kill()
 
-    def await_offsets(self, ends: Mapping[Partition, int], timeout_s: float = 60.0) -> None:
+    def await_offsets(self, ends: Mapping[Partition, int], timeout_s: float = 120.0) -> None:
         """Until all before these stable ends is printed. ConsoleError when it is not in time, or a consumer has ended.
 
         The consumers' groups tell: a position is committed once what lies before it was printed, also where aborted records and
@@ -94,8 +97,9 @@ class ConsoleReader:
             while True:
                 for topic in {topic for topic, _ in left}:
                     consumer = self._consumers[topic]
-                    done = reader.committed_offsets(consumer.group, [p for p in left if p[0] == topic])
-                    left = {p: end for p, end in left.items() if p[0] != topic or done.get(p, 0) < end}
+                    with contextlib.suppress(KafkaException, DevkitError):  # a coordinator moves: asked again
+                        done = reader.committed_offsets(consumer.group, [p for p in left if p[0] == topic])
+                        left = {p: end for p, end in left.items() if p[0] != topic or done.get(p, 0) < end}
                 if not any(left.values()):  # of a partition that is empty nothing will be committed
                     return
                 for topic in {topic for topic, _ in left}:

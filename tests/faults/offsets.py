@@ -27,9 +27,11 @@ class Step(NamedTuple):
 def history(bootstrap: str, group: str) -> list[Step]:
     """In the order in which they stand in the log; of transactions only what was committed.
 
-    Whole as long as the log was not compacted, which starts with its second segment: 100 MB, many times what a campaign writes.
+    Whole once no transaction is under way there, which is waited for, and as long as the log was not compacted, which starts with its
+    second segment: 100 MB, many times what a campaign writes.
     """
     with Reader(bootstrap) as reader:
+        reader.await_stable([_TOPIC])
         partitions = reader.partitions_of([_TOPIC])
         ours = (_TOPIC, coordinating_partition(group, len(partitions)))
         others = reader.end_offsets([partition for partition in partitions if partition != ours])

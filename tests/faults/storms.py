@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.faults.model import Fault, NotProvenError
-from tests.support.pipelines import await_true, events
+from tests.faults.supervisor import LEAVE_S, PATIENCE_S, until
+from tests.support.pipelines import events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,14 +40,15 @@ def rebalances(crew: Crew, line: Line) -> list[Fault]:
         at = time.time()
         worker = crew.guest(line, number)
         extra.append(worker)
-        await_true(functools.partial(_given, worker), f"a partition for {worker.instance_id}")
+        if not until(functools.partial(_is_given, worker), time.monotonic() + PATIENCE_S):
+            raise NotProvenError(f"{worker.instance_id} was given no partition\n{worker.tail(40)}")
         changes.append(Fault("rebalance", "join", worker.instance_id, at, f"was assigned {_given(worker)}"))
     crew.await_commits(ids)
     changes[-1].proof += f"; then each of {MOST} workers committed"
     for worker in reversed(extra[LEAST - first :]):
         at = time.time()
         worker.terminate()
-        code = worker.wait(40)
+        code = worker.wait(LEAVE_S)
         if code != 0:
             raise NotProvenError(f"{worker.instance_id} ended with {code} at SIGTERM\n{worker.tail(40)}")
         changes.append(Fault("rebalance", "leave", worker.instance_id, at, "exit code 0"))
@@ -67,6 +69,10 @@ def rolling(crew: Crew) -> list[Fault]:
         taken += crew.terminate([name], "rolling restart")
         crew.await_commits([name])
     return taken
+
+
+def _is_given(worker: WorkerProcess) -> bool:
+    return bool(_given(worker))
 
 
 def _given(worker: WorkerProcess) -> Sequence[str]:

@@ -41,7 +41,14 @@ IN_TRANSACTION = ("before_offsets", "after_offsets", "before_commit")
 SHOWN_S = 1.5
 """How long to ask for an open transaction: before it is ended for its age (tests.support.pipelines.SHORT)."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
+"""Until a plan has taken place: seconds as a rule, a minute where it has to be tried again or a coordinator is away; three times that
+before a busy machine ends a round.
+"""
+LEAVE_S = 120.0
+"""Until a worker that was told to leave is gone; its own grace period is 25 s."""
+FENCED_S = 60.0
+"""Until one of two twins finds out that it is fenced."""
 BEYOND_SESSION_S = 4.0
 """Longer than the session timeout and the transaction timeout of tests.support.pipelines.SHORT."""
 
@@ -83,7 +90,11 @@ def worker_plans(dice: Random, number: int, kinds: Sequence[str]) -> tuple[Plan,
 
 def settings_of(protocol: str) -> Mapping[str, str]:
     """Of workers under one of the two group protocols, with short timeouts; KIP-848's session is the broker's affair."""
-    common = {**SHORT, "RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "2000"}
+    common = {
+        **SHORT,
+        "RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "2000",
+        "RECKON_START_TIMEOUT_S": "120",  # whoever starts while a coordinator is away waits, however long that takes here
+    }
     if protocol == "classic":
         return common
     refused = ("RECKON_CONSUMER_SESSION_TIMEOUT_MS", "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS")
@@ -165,7 +176,7 @@ class Crew:
         def idle() -> list[str]:
             return [name for name, count in before.items() if self._committed(name) == count]
 
-        if not _until(lambda: not idle(), time.monotonic() + PATIENCE_S):
+        if not until(lambda: not idle(), time.monotonic() + PATIENCE_S):
             raise NotProvenError(f"{idle()} committed nothing within {PATIENCE_S:g} s")
 
     def terminate(self, transactional_ids: Sequence[str], phase: str) -> list[Fault]:
@@ -178,7 +189,7 @@ class Crew:
         for name in transactional_ids:
             slots[name].orders.put((Plan("SIGTERM", phase), taken))
         deadline = time.monotonic() + PATIENCE_S * (1 + len(transactional_ids))
-        if not _until(lambda: len(taken) == len(transactional_ids) or bool(self.problems), deadline):
+        if not until(lambda: len(taken) == len(transactional_ids) or bool(self.problems), deadline):
             raise NotProvenError(f"{len(taken)} of {len(transactional_ids)} SIGTERMs took place")
         return taken
 
@@ -197,7 +208,7 @@ class Crew:
         if worker.alive:
             worker.resume()
             worker.terminate()
-            code = worker.wait(40)
+            code = worker.wait(LEAVE_S)
             if code != 0:
                 self.surprises.append(f"{worker.instance_id} ended with {code} at SIGTERM")
 
@@ -311,7 +322,7 @@ class _Slot:
                 return False
             time.sleep(plan.after_s)
             return self._kill_now(worker)
-        if not _until(lambda: not worker.alive, deadline):
+        if not until(lambda: not worker.alive, deadline):
             return False
         told, code = faults(worker), worker.wait()
         if code != -signal.SIGKILL or told[-1:] != [f"kill at {plan.phase}"]:
@@ -375,7 +386,7 @@ class _Slot:
         self._await_commit(heir, deadline)
         woke = time.time()
         worker.resume()
-        if not _until(lambda: not (worker.alive and heir.alive), min(deadline, time.monotonic() + 30)):
+        if not until(lambda: not (worker.alive and heir.alive), time.monotonic() + FENCED_S):
             worker.kill()
             raise NotProvenError(f"two workers as {self.id} live on side by side\n{worker.tail(40)}\n{heir.tail(40)}")
         loser = heir if worker.alive else worker
@@ -394,7 +405,7 @@ class _Slot:
         time.sleep(plan.after_s)
         at = time.time()
         worker.terminate()
-        if not _until(lambda: not worker.alive, deadline) or worker.wait() != 0:
+        if not until(lambda: not worker.alive, deadline) or worker.wait() != 0:
             return False
         fault = Fault(plan.kind, plan.phase, self.id, at, f"exit code 0 after {time.time() - at:.2f} s")
         return self._took_place(fault, ended=True)
@@ -403,8 +414,8 @@ class _Slot:
         if plan.phase in POINTS:
             stops = f"stop at {plan.phase}"
             return (
-                _until(lambda: stops in faults(worker) or not worker.alive, deadline)
-                and _until(lambda: state_of(worker.pid) == "T" or not worker.alive, deadline)
+                until(lambda: stops in faults(worker) or not worker.alive, deadline)
+                and until(lambda: state_of(worker.pid) == "T" or not worker.alive, deadline)
                 and worker.alive
             )
         if not self._await_commit(worker, deadline):
@@ -414,7 +425,8 @@ class _Slot:
         return True
 
 
-def _until(condition: Callable[[], bool], deadline: float) -> bool:
+def until(condition: Callable[[], bool], deadline: float) -> bool:
+    """Wait for a condition; whether it came before the deadline, of time.monotonic()."""
     while not condition():
         if time.monotonic() > deadline:
             return False

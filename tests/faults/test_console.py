@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from tests.faults.arena import Arena
 
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
+
 ODD = [b"plain", b"", None, b"null", b"NO_HEADERS", b"\\x41", b"a:b,c\tline\nend", bytes(range(256)), "é".encode()]
 
 
@@ -57,8 +60,8 @@ def _transaction(producer: Producer, topic: str, values: list[bytes | None], *, 
             [("reckon.trace", value), ("", None), ("again", b"1"), ("again", b"2")] if n % 2 else None
         )
         producer.produce(topic, value, value, n % 2, headers=headers, timestamp=1_760_000_000_000 + n)
-    assert producer.flush(20) == 0
-    (producer.commit_transaction if commit else producer.abort_transaction)(20)
+    assert producer.flush(PATIENCE_S) == 0
+    (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE_S)
 
 
 def test_sees_committed_transactions_and_no_aborted_ones(bootstrap: str, tmp_path: Path) -> None:
@@ -69,13 +72,14 @@ def test_sees_committed_transactions_and_no_aborted_ones(bootstrap: str, tmp_pat
     topics = sorted(unique("console") for _ in range(2))
     create_topics(bootstrap, dict.fromkeys(topics, 2))
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique("console"), "linger.ms": 0})
-    producer.init_transactions(20)
+    producer.init_transactions(PATIENCE_S)
     with ConsoleReader(bootstrap, topics, tmp_path) as console:
         for n in range(4):
             for topic in topics:
                 _transaction(producer, topic, [*ODD, f"{topic} {n}".encode()])
                 _transaction(producer, topic, [f"aborted {n}".encode()] * 50, commit=False)
         with reader.Reader(bootstrap) as direct:
+            direct.await_stable(topics)  # the last markers, too: else the ends would be before the last aborted records
             ends = direct.end_offsets(direct.partitions_of(topics))
             expected = direct.read(topics)
         console.await_offsets(ends)
@@ -104,13 +108,14 @@ def test_survives_the_death_of_the_leader(arena: Arena, tmp_path: Path) -> None:
     topic = unique("console")
     arena.create_topics({topic: 2})
     producer = Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": topic, "linger.ms": 0})
-    producer.init_transactions(20)
+    producer.init_transactions(PATIENCE_S)
     with ConsoleReader(arena.bootstrap, [topic], tmp_path) as console:
         _transaction(producer, topic, [b"before"] * 10)
-        await_true(lambda: len(console.records()) == 10, "it reads")
+        await_true(lambda: len(console.records()) == 10, "it reads", PATIENCE_S)
         brokers.kill_node(arena, brokers.leader_of(arena, "sink", topic, 0))
         _transaction(producer, topic, [b"after"] * 10)
         arena.heal()
         with reader.Reader(arena.bootstrap) as direct:
+            direct.await_stable([topic])
             console.await_offsets(direct.end_offsets(direct.partitions_of([topic])))
         assert [record.value for record in console.records()] == ([b"before"] * 5 + [b"after"] * 5) * 2

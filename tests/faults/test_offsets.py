@@ -13,6 +13,9 @@ from tests.support.broker import unique
 if TYPE_CHECKING:
     from tests.faults.arena import Arena
 
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
+
 
 @pytest.mark.xdist_group("arena")
 def test_every_commit_of_a_group_and_of_no_other(arena: Arena) -> None:
@@ -25,12 +28,12 @@ def test_every_commit_of_a_group_and_of_no_other(arena: Arena) -> None:
             consumer.commit(offsets=[TopicPartition(topic, 1, offset)], asynchronous=False)
         if name == group:
             producer = Producer({"bootstrap.servers": arena.bootstrap, "transactional.id": unique("t")})
-            producer.init_transactions(20)
+            producer.init_transactions(PATIENCE_S)
             for offset, end in ((2, producer.abort_transaction), (8, producer.commit_transaction)):
                 producer.begin_transaction()
                 metadata = consumer.consumer_group_metadata()
-                producer.send_offsets_to_transaction([TopicPartition(topic, 1, offset)], metadata, 20)
-                end(20)
+                producer.send_offsets_to_transaction([TopicPartition(topic, 1, offset)], metadata, PATIENCE_S)
+                end(PATIENCE_S)
         consumer.close()
     steps = history(arena.bootstrap, group)
     assert steps == [((topic, 1), offset) for offset in (3, 7, 5, 8)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from confluent_kafka import Producer
 
 from tests.faults.watch import STANDS_S, Watch
@@ -14,6 +16,11 @@ from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.faults.model import Stand
+
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
 
 
 def _write(producer: Producer, topic: str, values: Sequence[bytes]) -> None:
@@ -29,18 +36,36 @@ def test_an_open_transaction_holds_a_stable_offset(bootstrap: str) -> None:
     create_topics(bootstrap, {line.sink: 1, line.dead_letters: 1, line.receipts: 1})
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
     producer.init_transactions()
+    slow: list[str] = []
     with Watch([line], bootstrap) as watch:
-        producer.begin_transaction()
-        _write(producer, line.sink, [b"a"])
-        producer.commit_transaction()
+        for quick in range(20):
+            began = time.monotonic()
+            producer.begin_transaction()
+            _write(producer, line.sink, [b"a"])
+            producer.commit_transaction()
+            await_true(partial(_has_seen, watch, quick + 1), "it moves on", PATIENCE_S)
+            if time.monotonic() - began < STANDS_S:
+                break
+            slow.append(f"{line.sink}[0] at {2 * quick}")  # by the machine's doing, and told of, as it may be
+        else:
+            pytest.fail(f"no transaction of twenty took less than {STANDS_S:g} s")
+        began = time.monotonic()
         producer.begin_transaction()
         _write(producer, line.sink, [b"b", b"c"])
-        began = time.monotonic()
-        await_true(lambda: watch.stands and watch.stands[0].lasted_s > 2 * STANDS_S, "it is seen to stand")
+        place = f"{line.sink}[0] at {2 * (quick + 1)}"  # behind the records before, each with its marker
+        await_true(lambda: any(_stood(s, place, 2 * STANDS_S) for s in watch.stands), "it is seen to stand", PATIENCE_S)
         producer.commit_transaction()
+        await_true(partial(_has_seen, watch, quick + 3), "it moves on", PATIENCE_S)
         stood_s = time.monotonic() - began
-        await_true(lambda: len(watch.outputs) == 3, "it moves on")
-    (stand,) = watch.stands
-    assert stand.where == f"{line.sink}[0] at 2"  # behind the first record and its marker
-    assert 2 * STANDS_S < stand.lasted_s < stood_s + 1
+    (stand,) = [stand for stand in watch.stands if stand.where not in slow]
+    assert stand.where == place
+    assert 2 * STANDS_S < stand.lasted_s < stood_s
     assert watch.problems == []
+
+
+def _has_seen(watch: Watch, outputs: int) -> bool:
+    return len(watch.outputs) == outputs
+
+
+def _stood(stand: Stand, place: str, seconds: float) -> bool:
+    return stand.where == place and stand.lasted_s > seconds

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.faults.workloads import Line
 
 _LOOK_S = 0.5
-"""Between two looks at the ends of the partitions: what a `Stand` may be short of."""
+"""Between two looks at the ends of the partitions: what a `Stand` may be short of, and the time that the answers took."""
 STANDS_S = 1.0
 """A stable offset that moves on sooner is not told of."""
 
@@ -147,19 +147,20 @@ class Watch:
         with Reader(self._bootstrap) as reader:
             partitions = reader.partitions_of([*self._outputs, *self._receipts])
             while not self._stop.wait(_LOOK_S):
+                asked = time.time()
                 try:
                     stable = reader.end_offsets(partitions)
                     high = reader.end_offsets(partitions, committed=False)
                 except (KafkaException, DevkitError):
                     continue
-                now = time.time()
+                answered = time.time()
                 for partition, end in stable.items():
                     at, stand = standing.pop(partition, (-1, None))
                     if end >= high[partition]:
                         continue
                     if stand is None or at != end:
-                        stand = Stand(f"{partition[0]}[{partition[1]}] at {end}", now, 0.0)
-                    if stand.lasted_s < STANDS_S <= now - stand.at:
+                        stand = Stand(f"{partition[0]}[{partition[1]}] at {end}", answered, 0.0)
+                    before, stand.lasted_s = stand.lasted_s, max(0.0, asked - stand.at)
+                    if before < STANDS_S <= stand.lasted_s:
                         self.stands.append(stand)
-                    stand.lasted_s = now - stand.at
                     standing[partition] = end, stand

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from confluent_kafka import KafkaException
+
 from devkit.reader import Reader, ReadError
 from devkit.verify import DEAD_LETTER, OWN_HEADERS, ExpectedRecord
 from tests.support.pipelines import STEPS, Scene, await_true
@@ -40,6 +42,10 @@ class Workload:
     """Source records per second."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """What the workers do to themselves all the time: see tests.support.faulty_worker."""
+
+
+KNOWN_S = 90.0
+"""Until a broker knows of new topics."""
 
 
 def _doubled(n: int) -> list[Any]:
@@ -115,7 +121,7 @@ def lines_of(workload: Workload, bootstrap: str, folder: Path, *, proxied: str =
         lines.append(Line(workload, bootstrap, folder, proxied=proxied, source=source))
     topics = [topic for line in lines for topic in (line.source, line.sink, line.dead_letters, line.receipts)]
     for address in bootstrap.split(","):
-        await_true(functools.partial(_knows, address, topics), f"all topics known at {address}")
+        await_true(functools.partial(_knows, address, topics), f"all topics known at {address}", KNOWN_S)
     return lines
 
 
@@ -124,7 +130,7 @@ def _knows(address: str, topics: Sequence[str]) -> bool:
     try:
         with Reader(address) as reader:
             return bool(reader.partitions_of(topics))
-    except ReadError:
+    except (KafkaException, ReadError):  # an answer that comes too late is asked for again
         return False
 
 
