@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Self
+import logging
+from typing import TYPE_CHECKING, Any, Self
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AdminClient,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -21,6 +24,7 @@ from devkit import Cluster
 from devkit.admin import admin_client
 from devkit.ports import HOST, Port
 from tests.support.broker import unique
+from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
     from tests.support.pipelines import Scene
 
 PASSWORD = "open-sesame"
-_ANSWER_S = 20.0
+_ANSWER_S = 60.0
 _ITERATIONS = 4096  # the fewest that Kafka takes
+
+_silent = logging.Logger("turned away")  # noqa: LOG001 - a client's alone: that it is turned away at first is no news
+_silent.addHandler(logging.NullHandler())
 
 # A pipeline file's way to give credentials: no secret in it.
 KAFKA_SECTION = """\
@@ -75,7 +82,8 @@ class SecuredCluster:
     def __enter__(self) -> Self:
         for port in self._ports:
             self._held.callback(port.close)
-        self._ports[0].close()  # the devkit reserves the port that it is given by itself
+        # The devkit reserves the port that it is given: on Linux beside us, so that nobody comes between.
+        self._ports[0].before_start()
         self._held.enter_context(self._cluster)
         self.admin = admin_client(self.bootstrap)
         return self
@@ -99,18 +107,53 @@ class SecuredCluster:
         return name
 
     def set_password(self, user: str, password: str) -> None:
-        """From now on new connections need it; those that are there stay."""
+        """From now on new connections need it; those that are there stay. Returns when the broker lets in whoever has it."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, _ITERATIONS)
         change = UserScramCredentialUpsertion(user, info, password.encode())
         (future,) = self.admin.alter_user_scram_credentials([change], request_timeout=_ANSWER_S).values()
-        future.result(_ANSWER_S)
+        future.result(_ANSWER_S)  # the controller's; the broker hears of it a moment later, and so it is with rights
+        await_true(lambda: self._lets_in(user, password), f"{user} is let in", _ANSWER_S)
+
+    def _lets_in(self, user: str, password: str) -> bool:
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.guarded,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "SCRAM-SHA-256",
+            "sasl.username": user,
+            "sasl.password": password,
+            "error_cb": lambda _error: None,
+        }
+        client = AdminClient(config, logger=_silent)
+        try:
+            client.list_topics(timeout=5)
+        except KafkaException:
+            return False
+        return True
 
     def allow(self, user: str, rights: Iterable[Right]) -> None:
-        for future in self.admin.create_acls([_binding(user, *right) for right in rights]).values():
+        """Returns when the broker knows of them."""
+        wanted = [_binding(user, *right) for right in rights]
+        for future in self.admin.create_acls(wanted).values():
             future.result(_ANSWER_S)
+        await_true(lambda: set(wanted) <= self._rights_of(user), f"{user} has its rights", _ANSWER_S)
+
+    def _rights_of(self, user: str) -> set[AclBinding]:
+        """By the word of the broker's authorizer."""
+        every: Any = None  # as its stubs do not say
+        asked = AclBindingFilter(
+            ResourceType.ANY,
+            every,
+            ResourcePatternType.ANY,
+            f"User:{user}",
+            every,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        return set(self.admin.describe_acls(asked).result(_ANSWER_S))
 
     def forbid(self, user: str, rights: Iterable[Right]) -> None:
-        """Take rights away; they must have been there."""
+        """Take rights away; they must have been there. Returns when the broker knows of it."""
+        rights = list(rights)
         for right in rights:
             kind, name, operation = right
             found = AclBindingFilter(
@@ -118,6 +161,8 @@ class SecuredCluster:
             )
             (future,) = self.admin.delete_acls([found]).values()
             assert len(future.result(_ANSWER_S)) == 1, f"{user} had no right {right}"
+        gone = {_binding(user, *right) for right in rights}
+        await_true(lambda: not gone & self._rights_of(user), f"{user} has lost its rights", _ANSWER_S)
 
 
 def _binding(user: str, kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:

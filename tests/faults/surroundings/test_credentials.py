@@ -57,11 +57,9 @@ def test_refused_credentials_end_the_start_at_once(
     secured: SecuredCluster, scene: Scene, user: str, env: dict[str, str], said: str
 ) -> None:
     """Exit code 2, long before the start timeout: the broker's own words, the address and the settings to look at, but no secret."""
-    started = time.monotonic()
-    worker = scene.worker(env=credentials(secured, user) | env)
-    code, message = ending(worker)
+    worker = scene.worker(env=credentials(secured, user) | env | {"RECKON_START_TIMEOUT_S": "600"})
+    code, message = ending(worker)  # within two minutes, or it fails
     assert code == 2
-    assert time.monotonic() - started < 20, "the start timeout is 30 s"
     assert message.startswith(f"{secured.guarded} refuses our credentials: ")
     assert said in message
     assert message.endswith("check security.protocol, sasl.mechanisms, sasl.username and sasl.password")

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # i
 
 from tests.faults.surroundings.secured import credentials, guard, needed
 from tests.faults.surroundings.trouble import delete_topic, ending, text
-from tests.support.pipelines import Scene, events
+from tests.support.pipelines import Scene, await_true, events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("secured broker")
 LONG = pytest.mark.long
+
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
 
 LACKS = {
     "read source": "our user lacks the right Read on source topic {source}",
@@ -102,7 +105,7 @@ def test_a_right_that_is_taken_away_while_the_worker_runs(secured: SecuredCluste
     user, every = secured.user(), needed(scene)
     secured.allow(user, every.values())
     worker = scene.worker(env=credentials(secured, user))
-    scene.await_committed(200)
+    await_true(lambda: sum(scene.committed().values()) >= 200, "it works", PATIENCE_S)
     secured.forbid(user, [every[right], *([every["describe transactional id"]] if "transactional" in right else [])])
     scene.produce(100)
     code, message = ending(worker)

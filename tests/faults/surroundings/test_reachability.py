@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("secured broker")
 
+PATIENCE_S = 60.0
+"""For whatever must come: nothing here waits so long unless it fails."""
+
 
 @pytest.fixture
 def scene(secured: SecuredCluster, tmp_path: Path) -> Iterator[Scene]:
@@ -33,8 +36,9 @@ def test_a_broker_that_comes_late(secured: SecuredCluster, scene: Scene) -> None
     """The worker waits and says for what and why; when the broker is there it starts by itself."""
     scene.produce(200)
     secured.node.stop()
-    worker = scene.worker(drain=True)
-    await_true(lambda: len(events(worker, "waiting for a broker")) > 1, "it waits")
+    # Longer than the broker's start takes anywhere.
+    worker = scene.worker(drain=True, env={"RECKON_START_TIMEOUT_S": "200"})
+    await_true(lambda: len(events(worker, "waiting for a broker")) > 1, "it waits", PATIENCE_S)
     reason = events(worker, "waiting for a broker")[-1]["reason"]
     assert f"Connect to ipv4#{secured.bootstrap} failed: Connection refused" in reason
     assert events(worker, "waiting for a broker")[-1]["bootstrap"] == secured.bootstrap

@@ -11,6 +11,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     ResourceType,
 )
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
     from tests.support.pipelines import Scene
 
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 
 
 def set_topic(bootstrap: str, topic: str, **settings: str) -> None:
-    """Settings of a topic, underscores for dots; an empty value takes the setting away."""
+    """Settings of a topic, underscores for dots; an empty value takes the setting away. Returns when a broker knows of them."""
     entries = [
         ConfigEntry(
             name.replace("_", "."),
@@ -41,6 +42,14 @@ def set_topic(bootstrap: str, topic: str, **settings: str) -> None:
     admin = admin_client(bootstrap)  # held: its answers die with it
     (future,) = admin.incremental_alter_configs([resource]).values()
     future.result(ANSWER_S)
+
+    def known() -> bool:
+        (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        found = answer.result(ANSWER_S)
+        own = {name for name, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
+        return all(found[e.name].value == e.value if e.value else e.name not in own for e in entries)
+
+    await_true(known, f"{settings} of {topic}", ANSWER_S)
 
 
 @contextlib.contextmanager
@@ -82,7 +91,7 @@ def _configs(bootstrap: str, client_id: str, *what: str) -> None:
     ]
     command += ["kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, "--alter"]
     command += ["--entity-type", "clients", "--entity-name", client_id, *what]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -90,7 +99,7 @@ def text(worker: WorkerProcess) -> str:
     return worker.log_path.read_text(errors="replace")
 
 
-def ending(worker: WorkerProcess, limit_s: float = 60.0) -> tuple[int, str]:
+def ending(worker: WorkerProcess, limit_s: float = 120.0) -> tuple[int, str]:
     """(exit code, what it said to a person at the end), once it has ended. Never a traceback."""
     code = worker.wait(limit_s)
     lines = text(worker).splitlines()
@@ -103,4 +112,4 @@ def goes_on(scene: Scene, worker: WorkerProcess, records: int) -> None:
     await_true(lambda: sum(scene.committed().values()) >= records or not worker.alive, f"{records} committed", 100)
     assert worker.alive, worker.tail()
     worker.terminate()
-    assert worker.wait(40) == 0
+    assert worker.wait(60) == 0
