@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spark_batch.model import Depth, Judgement
     from tests.faults.arena import Arena
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("arena")]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("arena"), pytest.mark.timeout(900)]
 
 _ABORTS = {"FAULT_ABORT_SHARE": "0.33"}
 _KILLS = tuple(Plan("worker kill", "at random", after_s=0.1 * n) for n in range(6))

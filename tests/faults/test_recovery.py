@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
     from tests.faults.arena import Arena
 
-pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long]
+pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long, pytest.mark.timeout(900)]
 
 PATIENCE_S = 60.0
 """15 s are what is wanted, on a machine of one's own."""
@@ -27,7 +27,7 @@ def ends_in_order(scene: Scene, worker: WorkerProcess) -> None:
     scene.await_drained()
     assert worker.alive, worker.tail()
     worker.terminate()
-    assert worker.wait(40) == 0
+    assert worker.wait(PATIENCE_S) == 0
     assert scene.problems() == []
 
 

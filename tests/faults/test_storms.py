@@ -42,6 +42,7 @@ def test_a_storm_without_partitions_for_it_is_unproven() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("arena")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_one_six_two_and_sigterms_over_all(arena: Arena, tmp_path: Path, protocol: str) -> None:
