@@ -121,4 +121,4 @@ def create_topics(
     bootstrap: str, topics: Mapping[str, int], config: Mapping[str, str] | None = None, *, replicas: int = 1
 ) -> None:
     """Create topics (name -> partitions) and wait until they are usable."""
-    devkit_create_topics(admin_client(bootstrap), topics, replicas, config, timeout=30.0)
+    devkit_create_topics(admin_client(bootstrap), topics, replicas, config, timeout=60.0)

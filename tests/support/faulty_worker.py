@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -46,7 +47,8 @@ _passed: Counter[str] = Counter()
 
 
 def tell(fault: str) -> None:
-    print(f"fault: {fault}", flush=True)
+    sys.stdout.write(f"fault: {fault}\n")  # in one piece, unlike print: several threads write to this file
+    sys.stdout.flush()
 
 
 def _chance(share: float) -> bool:
@@ -95,9 +97,11 @@ class FaultyProducer(Producer):
 
     def commit_transaction(self, timeout: float = -1) -> None:
         pass_point("before_commit")
+        killer = None
         if _kill_point == "inside_commit" and _passed["inside_commit"] + 1 == int(_kill_count):
             self.flush()
-            threading.Timer(0.0005, _kill).start()
+            killer = threading.Timer(0.0005, _kill)
+            killer.start()
         _passed["inside_commit"] += 1
         if _chance(_unknown_share):
             took_place = _random.random() < 0.5
@@ -106,6 +110,8 @@ class FaultyProducer(Producer):
                 super().commit_transaction(timeout)
             raise KafkaException(KafkaError(KafkaError._FATAL, "injected unknown outcome", True, False, False))
         super().commit_transaction(timeout)
+        if killer is not None:
+            killer.join()  # it dies here at the latest, also where the timer's thread comes late
         pass_point("after_commit")
 
 

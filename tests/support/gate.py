@@ -17,6 +17,15 @@ def passing(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+def held(record: dict[str, Any]) -> dict[str, Any]:
+    """The record as it is, once the file is gone that ``GATE`` names; a file ``….reached`` tells of the wait. The budget must allow it."""
+    gate = Path(os.environ.get("GATE", os.devnull + ".none"))
+    while gate.exists():
+        gate.with_suffix(".reached").touch()
+        time.sleep(0.05)
+    return record
+
+
 def endless(record: dict[str, Any]) -> dict[str, Any]:
     """The record as it is; one with the field ``endless`` never comes back."""
     while "endless" in record:

@@ -193,7 +193,7 @@ class MockCluster:
         """The whole partition, by Fetch requests of version 4."""
         host, _, port = self.bootstrap.partition(":")
         batches: list[_Batch] = []
-        with socket.create_connection((host, int(port)), timeout=5) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             while True:
                 offset = batches[-1].end if batches else 0
                 more = [b for b in _decode(_fetch_once(connection, topic, partition, offset)) if b.end > offset]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from devkit.reader import Reader
+from devkit.reader import REQUEST_TIMEOUT_S, Reader
 from devkit.verify import DEAD_LETTER, ExpectedRecord, StoredRecord, by_lineage, compare
 from devkit.verify_receipts import check_receipts, fates
 from devkit.workers import WorkerProcess
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from devkit.verify import Partition
 
 EPOCH_MS = 1_760_000_000_000
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
+"""How long a condition is waited for that has to come: a bound for what went wrong, not a claim about speed."""
 
 SHORT = {
     "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "3000",
@@ -37,7 +38,11 @@ SHORT = {
     "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "2500",
     "RECKON_RECORD_BUDGET_MS": "1000",
 }
-"""Timeouts that keep fault tests short, and obey T7."""
+"""Timeouts that keep fault tests short, and obey T7. For tests that wait for one of them: on a machine that stands still for three seconds
+a worker that nobody has touched loses its session, too."""
+
+LASTING = {"RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300"}
+"""For tests that wait for no timeout (with ``short=False``): the default ones, and rebalances that are heard of soon."""
 
 _YAML = """\
 name: {name}
@@ -148,9 +153,11 @@ class Scene:
         return worker
 
     def drain(self, instance: str = "one", env: Mapping[str, str] | None = None) -> WorkerProcess:
-        """A worker without faults that works off all there is."""
+        """A worker without faults that works off all there is; what it committed can be read."""
+        self.reader.await_stable(self.topics, PATIENCE_S)
         worker = self.worker(instance, drain=True, env=env)
-        assert worker.wait(60) == 0, worker.tail()
+        assert worker.wait(PATIENCE_S) == 0, worker.tail()
+        self.settle()
         return worker
 
     def produce(self, records: int, *, keys: int = 50, partition: int = -1, every_ms: float = 0) -> None:
@@ -172,8 +179,12 @@ class Scene:
         assert producer.flush(PATIENCE_S) == 0
 
     def produce_in_transactions(self, records: int, *, aborted_every: int = 3, size: int = 100, keys: int = 50) -> None:
-        """The next records in transactions of ``size``; of every so many transactions one is aborted, its records are garbage."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": unique("feed"), "linger.ms": 0})
+        """The next records in transactions of ``size``; of every so many transactions one is aborted, its records are garbage.
+
+        On return all of them are over, their markers written: a reader sees every record that was committed.
+        """
+        config = {"bootstrap.servers": self.bootstrap, "transactional.id": unique("feed"), "linger.ms": 0}
+        producer = Producer(config)
         producer.init_transactions(PATIENCE_S)
         for number in range(records // size):
             producer.begin_transaction()
@@ -186,16 +197,35 @@ class Scene:
                 producer.produce(self.source, b'{"n": -1}', b"aborted")
                 producer.flush()
                 producer.abort_transaction(PATIENCE_S)
+        # Answered when the last transaction is over. Not await_stable: brokers may be killed meanwhile, with which this call is patient.
+        Producer(config).init_transactions(PATIENCE_S)
+
+    def settle(self) -> None:
+        """Until no transaction is open in the pipeline's topics and in the group's offsets: what was committed can be read.
+
+        Markers are written after a commit was answered, here sooner than there: neither a worker's end nor the group's offsets tell that
+        outputs and receipts are readable. What a killed worker left open is waited for, until its successor or its timeout ends it.
+        """
+        known = self.reader._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+        made = [topic for topic in known if topic.startswith(f"{self.name}.") and topic not in self.topics]
+        self.reader.await_stable(made, PATIENCE_S)
+        # The group's offsets are of another coordinator. As read_committed, librdkafka asks until none is pending any more (KIP-447).
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": self.name, "isolation.level": "read_committed"}
+        with contextlib.closing(Consumer(settings)) as consumer:
+            found = consumer.committed([TopicPartition(*p) for p in self.partitions], PATIENCE_S)
+        assert [p.error for p in found if p.error is not None] == []
 
     def committed(self) -> dict[Partition, int]:
+        """The group's offsets as they can be seen: a commit's markers stand there sooner or later than in the topics (see ``settle``)."""
         return self.reader.committed_offsets(self.name, self.partitions)
 
     def await_committed(self, records: int) -> None:
-        """Until the group has committed so many offsets, over all partitions."""
+        """Until the group has committed so many offsets, over all partitions. To read what was committed with them: ``settle``."""
         await_true(lambda: sum(self.committed().values()) >= records, f"{records} offsets committed")
 
     def await_drained(self) -> None:
-        """Until the group has committed all that is in the source now."""
+        """Until the group has committed all that is in the source now. To read what was committed with it: ``settle``."""
+        self.reader.await_stable(self.topics, PATIENCE_S)
         ends = last_offsets(self.sources(), self.partitions)
         await_true(lambda: all(self.committed().get(p, 0) >= end for p, end in ends.items()), f"{ends} committed")
 
@@ -213,6 +243,7 @@ class Scene:
 
         ``starts``: where the group began, if not at 0.
         """
+        self.settle()
         starts = dict.fromkeys(self.partitions, 0) | dict(starts or {})
         sources = [s for s in self.sources() if s.offset >= starts[s.topic, s.partition]]
         actual = self.outputs()
@@ -319,15 +350,13 @@ class Onlooker:
 
 
 @contextlib.contextmanager
-def under_load(scene: Scene, *, most: int = 30_000) -> Any:
+def under_load(scene: Scene) -> Any:
     """Records come in, a thousand a second or fewer, while the block lasts: however slow the machine is, the load does not run out."""
     done = threading.Event()
 
     def load() -> None:
-        sent = 0
-        while not done.is_set() and sent < most:
+        while not done.is_set():
             scene.produce(500, every_ms=1)
-            sent += 500
 
     with in_background(load):
         try:
