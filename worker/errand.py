@@ -25,6 +25,9 @@ class Errands:
     def __init__(self) -> None:
         self._hire()
 
+    def __del__(self) -> None:
+        self._calls.put(None)  # its thread ends with it; SimpleQueue.put may be called from a finalizer
+
     def run(self, call: Callable[[], object], limit_s: float) -> None:
         """Raises what the call raises, and HungError where it is not back after ``limit_s``."""
         self._calls.put(call)

@@ -214,8 +214,7 @@ class TransactionalProducer:
             calls += 1
             try:
                 with self._watchdog.guard(operation):
-                    # Looked up there: a name for it here would live on in an error's frames, and the client with it.
-                    self._errands.run(lambda: getattr(self.producer, operation)(*args), self._patience_s)
+                    self._run(operation, args)
             except HungError as hung:
                 self._producer = None
                 error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {self._patience_s:g} s")  # noqa: SLF001
@@ -238,6 +237,14 @@ class TransactionalProducer:
                 self._serve("poll", lambda: self.producer.poll(RETRY_PAUSE_S))
             else:
                 return calls
+
+    def _run(self, operation: str, args: tuple[object, ...]) -> None:
+        """The call, in a thread that may come to it late, when another producer is in this one's place: so it is given this one.
+
+        In a list that it empties: a plain name would live on in an error's frames, and the client with it.
+        """
+        held = [self.producer]
+        self._errands.run(lambda: getattr(held.pop(), operation)(*args), self._patience_s)
 
     def _serve(self, operation: str, call: Callable[[], object]) -> None:
         """Serve callbacks by a poll or a flush.

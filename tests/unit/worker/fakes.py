@@ -88,6 +88,19 @@ def settings(
     )
 
 
+class Clock:
+    """Time that only moves when a test says so, or a poll waits in vain: no test depends on how fast the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
 class SpyWatchdog(Watchdog):
     """A watchdog that is not installed and tells which operation it guards just now."""
 
@@ -108,6 +121,8 @@ class FakeCluster:
 
     def __init__(self) -> None:
         self.watchdog = SpyWatchdog()
+        self.clock = Clock()
+        """Of the source and the producer."""
         self.calls: list[tuple[Any, ...]] = []
         """(name, *arguments) in order, of both clients."""
         self.guards: list[tuple[str, str | None]] = []
@@ -132,6 +147,8 @@ class FakeCluster:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("worker.transaction.Producer", self.make_producer)
         monkeypatch.setattr("worker.source.Consumer", lambda *_, **__: FakeConsumer(self))
+        for module in ("source", "transaction", "doubt"):
+            monkeypatch.setattr(f"worker.{module}.time", SimpleNamespace(monotonic=self.clock.monotonic))
 
     def make_producer(self, config: dict[str, Any], **callbacks: Any) -> FakeProducer:
         self.calls.append(("Producer", config["transactional.id"]))
@@ -284,6 +301,8 @@ class FakeConsumer:
             found += run
             if run:
                 self.positions[partition] = cast("int", run[-1].offset()) + 1
+        if not found:
+            self._cluster.clock.passes(timeout)
         return found
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:

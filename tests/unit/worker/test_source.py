@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Literal, cast
 
 import pytest
@@ -367,21 +366,17 @@ def test_partitions_that_come_while_it_closes_are_not_looked_up(cluster: FakeClu
 
 
 @pytest.mark.parametrize(("pause_s", "expected"), [(SPACING_S / 2, [1, 2]), (SPACING_S, [1])], ids=["trickle", "pause"])
-def test_batches_in_a_row_are_spaced(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, pause_s: float, expected: list[int]
-) -> None:
+def test_batches_in_a_row_are_spaced(cluster: FakeCluster, pause_s: float, expected: list[int]) -> None:
     """A record that follows a batch closely waits for its neighbours; one that comes after a pause is handed over at once."""
-    now = [1000.0]
-    monkeypatch.setattr("worker.source.time", SimpleNamespace(monotonic=lambda: now[0]))
     world = World(cluster)
     cluster.log[A] = [message(0)]
     world.source.collect()
-    now[0] += pause_s
+    cluster.clock.passes(pause_s)
     cluster.log[A].append(message(1))
 
     def neighbour() -> None:
         cluster.log[A].append(message(2))
-        now[0] += SPACING_S
+        cluster.clock.passes(SPACING_S)
 
     # The first record, whatever is there already, and then a wait.
     cluster.failures["consume"].extend([None, None, neighbour])

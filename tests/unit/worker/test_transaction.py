@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tests.unit.worker.fakes import FakeCluster, FakeProducer, failure, kafka_error, message
+from tests.unit.worker.fakes import Clock, FakeCluster, FakeProducer, failure, kafka_error, message
 from worker.doubt import QUICK_END_S, SLOW_END_S, UNSURE_S
+from worker.errand import Errands, HungError
 from worker.errors import BrokerUnreachableError, CommitUnknownError, Outcome, TransactionError, UndeliverableError
 from worker.transaction import INIT_WAIT_S, PATIENCE_S, QUICK_FLUSH_S, TransactionalProducer
 
@@ -30,32 +30,16 @@ LONG_ENOUGH_S = 0.08
 """A commit that may have been sent twice."""
 
 
-class Clock:
-    """Time that only moves when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def passes(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in ("transaction", "doubt"):
-        monkeypatch.setattr(f"worker.{module}.time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
-
-
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     cluster = FakeCluster()
     cluster.install(monkeypatch)
     return cluster
+
+
+@pytest.fixture
+def clock(cluster: FakeCluster) -> Clock:
+    return cluster.clock
 
 
 def opened(cluster: FakeCluster) -> TransactionalProducer:
@@ -729,24 +713,40 @@ def test_close_throws_away_what_is_not_delivered(cluster: FakeCluster) -> None:
     assert cluster.pending == []
 
 
-def hang(cluster: FakeCluster, operation: str) -> threading.Event:
-    """The next such call comes back when the event is set: to hear that another producer has its id, as the broker would tell it."""
-    release = threading.Event()
+def hang(cluster: FakeCluster, operation: str) -> tuple[threading.Event, threading.Event]:
+    """The next such call sets the first event, and comes back when the second is set: to hear that another producer has its id."""
+    begun, release = threading.Event(), threading.Event()
 
     def wait() -> None:
-        release.wait(20)
+        begun.set()
+        release.wait(60)
         raise failure(KafkaError._FENCED, "fatal")
 
     cluster.failures[operation].append(wait)
-    return release
+    return begun, release
+
+
+class PatientElsewhere(Errands):
+    """Only the call that hangs is waited for as briefly as it says, so that no other one is given up on a slow machine."""
+
+    def __init__(self, cluster: FakeCluster, operation: str, begun: threading.Event) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._operation = operation
+        self._begun = begun
+
+    def run(self, call: Callable[[], object], limit_s: float) -> None:
+        hangs = self._cluster.watchdog.guarding == self._operation and not self._begun.is_set()
+        super().run(call, limit_s if hangs else 60)
 
 
 @pytest.mark.parametrize("operation", RUNS)
 def test_a_call_that_hangs_is_given_up_with_its_producer(cluster: FakeCluster, operation: str) -> None:
     """The outcome is a fresh producer, for a commit an unknown one; the old one is not touched again, and the fresh one works."""
     producer = opened(cluster)
+    begun, release = hang(cluster, operation)
     producer._patience_s = 0.05
-    release = hang(cluster, operation)
+    producer._errands = PatientElsewhere(cluster, operation, begun)
     is_commit = operation == "commit_transaction"
 
     with pytest.raises(CommitUnknownError if is_commit else TransactionError) as raised:
@@ -756,6 +756,7 @@ def test_a_call_that_hangs_is_given_up_with_its_producer(cluster: FakeCluster, o
     assert isinstance(error, TransactionError)
     assert (error.outcome, error.operation) == (Outcome.RECREATE, operation)
     assert str(error) == f"{operation}: _TIMED_OUT: no answer within 0.05 s"
+    assert begun.wait(60)
     cluster.calls.clear()
     producer.open()
     assert cluster.calls == [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S)]
@@ -763,6 +764,38 @@ def test_a_call_that_hangs_is_given_up_with_its_producer(cluster: FakeCluster, o
     producer.begin()
     producer.commit(OFFSETS, METADATA)
     assert cluster.offsets == {("in", 0): 7}
+
+
+class Late(Errands):
+    """Makes no call before it is told to: its thread comes to its turn when the wait for it is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Callable[[], object]] = []
+
+    def run(self, call: Callable[[], object], limit_s: float) -> None:
+        self.calls.append(call)
+        raise HungError
+
+
+def test_a_call_that_begins_late_is_made_with_the_producer_it_was_meant_for(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stood still: a commit that was given up must not end the transaction of the fresh producer."""
+    producer = opened(cluster)
+    old, errands, late = queue(cluster), producer._errands, Late()
+    producer._errands = late
+    with pytest.raises(TransactionError):
+        producer.commit(OFFSETS, METADATA)
+    producer._errands = errands
+    producer.open()
+    meant: list[object] = []
+    monkeypatch.setattr(FakeProducer, "send_offsets_to_transaction", lambda self, *_: meant.append(self))
+
+    late.calls.pop()()
+
+    assert meant == [old]
+    assert queue(cluster) is not old
 
 
 @pytest.mark.parametrize("operation", RUNS)
