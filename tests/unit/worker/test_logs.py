@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import structlog
 
@@ -14,7 +16,7 @@ MORE = ", 3 identical error(s) suppressed"
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr("worker.logs.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("worker.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

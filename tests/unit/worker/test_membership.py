@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -87,7 +88,7 @@ def test_leaving_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group that does not answer cannot hold a worker that wants to stop."""
     consumer = FakeConsumer(float("inf"))
     now = iter([0.0, LEAVE_S / 2, LEAVE_S, LEAVE_S + 0.1])
-    monkeypatch.setattr("worker.membership.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("worker.membership.time", SimpleNamespace(monotonic=lambda: next(now)))
 
     leave(cast("Consumer", consumer))
 

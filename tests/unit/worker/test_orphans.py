@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,7 @@ class Group:
         self.now = 1000.0
         self.orphans: set[Partition] = set()
         self.asked: list[str] = []
-        monkeypatch.setattr("worker.orphans.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("worker.orphans.time", SimpleNamespace(monotonic=lambda: self.now))
         given = settings()
         self.look = Orphans(replace(given, consumer={**given.consumer, **config}), self._unassigned)
 
