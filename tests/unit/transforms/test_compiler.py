@@ -7,6 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,14 +212,17 @@ class Interrupt:
 
 
 def interrupted(transform: Transform, given: list[Record], at: int) -> tuple[Result, bool]:
+    """In a thread of its own: what a trace function raises inside an `except` leaves CPython's exc_info of the thread set (3.11), and
+    every failure after it would print a chain of exceptions that have nothing to do with it.
+    """
     interrupt = Interrupt(at)
-    previous = sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        result = transform.run(given)
-    finally:
-        sys.settrace(previous)
-    return result, interrupt.raised
+
+    def run() -> Result:
+        sys.settrace(interrupt)  # this thread's
+        return transform.run(given)
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result(), interrupt.raised
 
 
 MANY: list[Any] = [
