@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 """The project: workers run here, so that `config/` and, in tests, the package `tests` are found."""
 
 _POLL_S = 0.02
-_STOP_S = 30.0
+_STOP_S = 60.0
+_LOG_S = 60.0
 _TAIL = 30
 
 # Kills the worker when this process is gone in whatever way, SIGKILL included: a worker whose broker is gone waits for it for ever.
@@ -131,7 +132,7 @@ class WorkerProcess:
         """Every JSON line of the log, oldest first."""
         return [entry for line in self._lines() if (entry := _entry(line)) is not None]
 
-    def wait_for_log(self, event: str, timeout_s: float = 30.0, *, count: int = 1) -> dict[str, Any]:
+    def wait_for_log(self, event: str, timeout_s: float = _LOG_S, *, count: int = 1) -> dict[str, Any]:
         """The `count`-th log line with this event, of all lives. WorkerError when the worker ends first, or does not write it in time."""
         deadline = time.monotonic() + timeout_s
         while True:

@@ -7,19 +7,29 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from tests.support.broker import create_topics
 from tests.support.pipelines import EPOCH_MS, Scene, events
 from worker.dead_letter import WORKER_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from devkit.verify import StoredRecord
+    from devkit.workers import WorkerProcess
 
 COPY = "[]"
+
+UNHURRIED = {
+    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "45000",
+    "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300",
+    "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "30000",
+    "RECKON_RECORD_BUDGET_MS": "20000",
+    "RECKON_START_TIMEOUT_S": "120",
+}
+"""Nothing here is about timeouts: none may make a transaction be taken back and a record be read twice because the machine is busy."""
 
 
 @pytest.fixture
@@ -30,10 +40,27 @@ def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
 
 
 def send(scene: Scene, *records: dict[str, Any]) -> None:
-    producer = Producer({"bootstrap.servers": scene.bootstrap, "message.max.bytes": 10_000_000})
+    """In this order, each once, and as one batch if it is large enough: small ones are then fetched, and committed, together."""
+    producer = Producer(
+        {
+            "bootstrap.servers": scene.bootstrap,
+            "message.max.bytes": 10_000_000,
+            "enable.idempotence": True,
+            "linger.ms": 60_000,  # flush() sends at once
+            "on_delivery": _delivered,
+        }
+    )
     for number, record in enumerate(records):
         producer.produce(scene.source, **{"partition": 0, "timestamp": EPOCH_MS + number, **record})
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
+
+
+def _delivered(error: KafkaError | None, _message: Message) -> None:
+    assert error is None, error
+
+
+def drain(scene: Scene, env: Mapping[str, str] | None = None) -> WorkerProcess:
+    return scene.drain(env={**UNHURRIED, **(env or {})})
 
 
 def in_topic(scene: Scene, topic: str) -> list[StoredRecord]:
@@ -51,7 +78,7 @@ def test_e9_a_record_that_outlasts_its_budget_is_a_dead_letter(bootstrap: str, t
     with Scene(bootstrap, tmp_path, partitions=1, sinks=1, steps=steps) as scene:
         values = [b'{"n": 1}', b'{"n": 2, "endless": true}', b'{"n": 3}']
         send(scene, *({"value": value} for value in values))
-        scene.drain()
+        drain(scene, {"RECKON_RECORD_BUDGET_MS": "2000"})
         outputs, letters = in_topic(scene, scene.sink), in_topic(scene, scene.dead_letters)
 
     assert [json.loads(record.value or b"")["n"] for record in outputs] == [1, 3]
@@ -69,7 +96,7 @@ def test_key_headers_timestamp_and_tombstone_are_kept(scene: Scene) -> None:
         {"value": b"", "key": None},
         {"value": b"x", "key": b""},
     )
-    scene.drain()
+    drain(scene)
     lineage = [("reckon.source", f"{scene.source}/0/{offset}/0".encode()) for offset in range(4)]
     assert [
         (b"k\x00", b"\x00raw", (*headers, lineage[0]), EPOCH_MS),
@@ -83,7 +110,7 @@ def test_key_headers_timestamp_and_tombstone_are_kept(scene: Scene) -> None:
 def test_a_lineage_header_of_an_upstream_pipeline_is_replaced(scene: Scene, lineage: str, expected: str) -> None:
     """It names the record's grandparent; with lineage off there is none rather than a wrong one."""
     send(scene, {"value": b"v", "headers": [("reckon.source", b"elsewhere/7/7/0"), ("mine", b"1")]}, {"value": b"w"})
-    scene.drain(env={"RECKON_LINEAGE": lineage})
+    drain(scene, {"RECKON_LINEAGE": lineage})
     own = [(("reckon.source", f"{scene.source}/0/{n}/0".encode()),) if expected == "own" else () for n in (0, 1)]
     assert [(("mine", b"1"), *own[0]), own[1]] == [record.headers for record in in_topic(scene, scene.sink)]
     assert [receipt["lineage"] for receipt in scene.receipt_values()] == [expected == "own"]
@@ -103,7 +130,7 @@ def test_keys_go_to_the_partitions_where_javas_clients_put_them(bootstrap: str, 
     keys = [*vectors, *(f"user-{n}".encode() for n in range(200)), b"", b"\xff\x00"]
     with Scene(bootstrap, tmp_path, partitions=1, sinks=7, steps=COPY) as scene:
         send(scene, *({"value": b"v", "key": key} for key in keys))
-        scene.drain()
+        drain(scene)
         expected = {key: (murmur2(key) & 0x7FFFFFFF) % 7 for key in keys}
         assert expected == {r.key: r.partition for r in in_topic(scene, scene.sink)}
 
@@ -133,7 +160,7 @@ def test_a_dead_letter_is_the_source_record_with_eight_headers(bootstrap: str, t
             {"value": b"\xff no json", "key": b"k\x00", "headers": [("mine", b"\x01"), ("none", None)]},
             {"value": b'{"m": 1}', "key": None},
         )
-        scene.drain()
+        drain(scene)
         line = next(n for n, text in enumerate(scene.path.read_text().splitlines(), 1) if text.startswith("steps:"))
         (decode, field) = in_topic(scene, scene.dead_letters)
         if decode.key is None:
@@ -169,7 +196,7 @@ def test_a_receipt_says_what_one_transaction_did(bootstrap: str, tmp_path: Path)
     """Two outputs, one filtered record, one dead letter, from offsets 0 to 4."""
     with Scene(bootstrap, tmp_path, partitions=1) as scene:
         send(scene, {"value": b'{"n": 1}'}, {"value": b'{"n": 3}'}, {"value": b"bad"}, {"value": None, "key": b"k"})
-        worker = scene.drain()
+        worker = drain(scene)
         (starting,) = events(worker, "starting")
         (record,) = scene.reader.read([scene.receipts])
         receipt = json.loads(record.value or b"")
@@ -204,7 +231,7 @@ def test_until_drained_takes_what_was_there_and_a_second_run_takes_the_rest(scen
     """Receipts of both runs tile the source; a third run has nothing to do and writes nothing."""
     for records in (300, 200, 0):
         send(scene, *({"value": b"{}", "key": str(n).encode()} for n in range(records)))
-        (stopped,) = events(scene.drain(), "stopped")
+        (stopped,) = events(drain(scene), "stopped")
         assert (True, records) == (stopped["drained"], stopped["read"])
     ranges = [(part["from"], part["to"]) for r in scene.receipt_values() for part in r["partitions"]]
     assert (ranges[0][0], ranges[-1][1]) == (0, 500)
@@ -220,7 +247,7 @@ def test_e8_an_output_that_the_broker_refuses_diverts_its_input(bootstrap: str, 
         scene.path.write_text(scene.path.read_text().replace(f"topic: {scene.sink}", f"topic: {small}"))
         values = [json.dumps({"n": n, "text": noise(60_000) if n in (70, 301) else "x"}).encode() for n in range(500)]
         send(scene, *({"value": value, "key": b"k"} for value in values))
-        worker = scene.drain()
+        worker = drain(scene)
 
         arrived = [json.loads(record.value or b"")["n"] for record in scene.reader.read([small])]
         assert [n for n in range(500) if n not in (70, 301)] == arrived
@@ -241,7 +268,7 @@ def test_e8_an_output_that_the_client_refuses_diverts_its_input(bootstrap: str, 
     with Scene(bootstrap, tmp_path, partitions=1, sinks=1, steps=steps) as scene:
         values = [json.dumps({"n": n, "text": noise(6_000) if n == 7 else "x"}).encode() for n in range(20)]
         send(scene, *({"value": value, "key": b"k"} for value in values))
-        scene.drain(env={"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "10000"})
+        drain(scene, {"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "10000"})
         arrived = [json.loads(record.value or b"")["n"] for record in in_topic(scene, scene.sink)]
         assert [n for n in range(20) if n != 7] == arrived
         assert [values[7]] == [record.value for record in in_topic(scene, scene.dead_letters)]
@@ -251,7 +278,7 @@ def test_e8_a_dead_letter_that_cannot_be_delivered_stops_the_worker(bootstrap: s
     """Exit code 1, the record and the remedy are named, nothing is committed: a record is not dropped for want of a place."""
     with Scene(bootstrap, tmp_path, partitions=1, sinks=1) as scene:
         send(scene, {"value": b'{"n": 1}'}, {"value": ("no json" + noise(6_000)).encode()})
-        worker = scene.worker(drain=True, env={"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "5000"})
+        worker = scene.worker(drain=True, env=UNHURRIED | {"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "5000"})
         assert worker.wait() == 1
         said = worker.log_path.read_text()
         assert f"the dead letter of {scene.source}[0] offset 1 cannot be delivered to {scene.dead_letters}: " in said
