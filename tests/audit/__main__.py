@@ -79,8 +79,10 @@ def specificity(
         )
     for alarm in report.alarms + report.problems:
         print(f"ALARM {alarm}")
+    for what in report.lacking:
+        print(f"did not take place: {what}")
     print(f"seed {seed}: {report.line()}")
-    sys.exit(1 if report.alarms or report.problems else 0)
+    sys.exit(1 if report.alarms or report.problems or report.lacking else 0)
 
 
 if __name__ == "__main__":

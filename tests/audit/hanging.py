@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
 )
 
 from devkit.admin import admin_client
+from tests.audit.settling import PATIENCE_S
 from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ def hang(spark: SparkSession, bootstrap: str, topic: str, partition: int) -> Non
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
     admin = admin_client(bootstrap)
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(20)
+        future.result(PATIENCE_S)
     batch = _batch(spark)
     # The broker takes the new setting a moment after the controller has it, and refuses the record until then.
-    await_true(lambda: _produce(bootstrap, topic, partition, batch) == 0, "the broker takes the record")
+    await_true(lambda: _produce(bootstrap, topic, partition, batch) == 0, "the broker takes the record", PATIENCE_S)
 
 
 def _batch(spark: SparkSession) -> bytes:
@@ -55,9 +56,14 @@ def _batch(spark: SparkSession) -> bytes:
 def _produce(bootstrap: str, topic: str, partition: int, batch: bytes) -> int:
     """Send a Produce request of version 7; the partition's error code."""
     host, port = bootstrap.split(":")
-    body = struct.pack(">hhi", 0, 7, 1) + _string("client") + _string("hanging") + struct.pack(">hi", -1, 10_000)
+    body = (
+        struct.pack(">hhi", 0, 7, 1)
+        + _string("client")
+        + _string("hanging")
+        + struct.pack(">hi", -1, round(PATIENCE_S * 1000))
+    )
     body += struct.pack(">i", 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
-    with socket.create_connection((host, int(port)), 10) as connection:
+    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
         connection.sendall(struct.pack(">i", len(body)) + body)
         stream = connection.makefile("rb")
         (size,) = struct.unpack(">i", stream.read(4))

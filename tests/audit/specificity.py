@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_batch.model import Depth, ExitCode, Verdict
+from tests.audit.settling import PATIENCE_S
 from tests.audit.turmoil import Turmoil, Turns
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
     from spark_batch.model import Judgement
     from tests.audit.auditor import Auditor
+
+_LIMIT_S = 180.0
+"""No more audits after that, beyond those asked for."""
 
 Look = tuple[Depth, bool]
 """(depth, whether it goes on from the last state)"""
@@ -46,6 +51,17 @@ class Report:
     """Of the pipeline itself, by the devkit's judge, in the end."""
     took_s: float = 0.0
 
+    @property
+    def lacking(self) -> list[str]:
+        """What must take place for audits without findings to show anything, and has not."""
+        there = {
+            "an abort": self.turns.aborts > 0,
+            "a kill": self.turns.kills > 0,
+            "a rebalance": self.turns.rebalances > 0,
+            "an audit that saw the group further on than the one before": self.moved > 1,  # the first one always does
+        }
+        return [what for what, it_did in there.items() if not it_did]
+
     def line(self) -> str:
         looks = ", ".join(f"{count} {look}" for look, count in sorted(self.by_look.items()))
         return (
@@ -65,25 +81,32 @@ def run(
     change_s: float = 4.0,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Audit so many times, each kind of LOOKS in turn; each depth has a state of its own. In the end the devkit's judge has its say."""
+    """Audit so many times, each kind of LOOKS in turn; each depth has a state of its own. In the end the devkit's judge has its say.
+
+    When changes come is up to the machine: there are more audits until nothing is lacking any more, or _LIMIT_S seconds have passed.
+    """
     report, last = Report(), 0
     began = time.monotonic()
     with Turmoil(bootstrap, folder, seed, rate=rate, change_s=change_s) as turmoil:
-        for number in range(audits):
+        for number in itertools.count():
+            late = time.monotonic() - began > _LIMIT_S
+            if number >= audits and (late or not report.lacking):
+                break
             depth, goes_on = LOOKS[number % len(LOOKS)]
             state = folder / f"state-{depth}" if goes_on else None
             look = f"{depth}{' on from the last' if goes_on else ' from the beginning'}"
-            judgement = auditor(turmoil.scene.path, depth, state=state, wait_s=30)
+            judgement = auditor(turmoil.scene.path, depth, state=state, wait_s=PATIENCE_S)
             committed = sum(judgement.cut.committed.values())
             report.moved += committed > last
             last = committed
             _note(report, look, judgement)
-            tell(f"{number + 1}: {look}, {committed} committed, {len(report.alarms)} alarms, {turmoil.count()}")
+            turmoil.check()
+            report.turns = turmoil.count()
+            tell(f"{number + 1}: {look}, {committed} committed, {len(report.alarms)} alarms, {report.turns}")
         turmoil.settle()
-        judgement = auditor(turmoil.scene.path, Depth.CONTENT)
+        judgement = auditor(turmoil.scene.path, Depth.CONTENT, wait_s=PATIENCE_S)
         _note(report, "content after all", judgement)
         report.problems = turmoil.scene.problems()
-        report.turns = turmoil.count()
     report.took_s = time.monotonic() - began
     return report
 

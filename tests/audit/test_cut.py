@@ -6,6 +6,7 @@ The pipelines here are two transactional copiers in threads: a cut needs offsets
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import OpenTransaction, Range
 from spark_batch.topics import read_topic
 from tests.audit.hanging import EPOCH, PRODUCER_ID, hang
+from tests.audit.settling import PATIENCE_S
 from tests.support.broker import create_topics, unique
 from tests.support.pipelines import await_true
 from transforms.loading import load_pipeline
@@ -37,21 +39,24 @@ if TYPE_CHECKING:
     from devkit import Cluster
     from spark_batch.model import Cut, Partition
 
-PATIENCE_S = 20.0
+AHEAD = 20_000
+"""Records per source partition: some minutes of work."""
+MOST = 3
+"""Records of a copier's transaction."""
 
 
 class Copiers:
     """One source partition per copier, which "copies" offsets n, n+1, ...: writes n to the output and commits n + 1, one of four
-    transactions aborted. The source itself holds `ahead` records from the start."""
+    transactions aborted. The source itself holds AHEAD records from the start."""
 
-    def __init__(self, bootstrap: str, copiers: int = 2, ahead: int = 20_000) -> None:
+    def __init__(self, bootstrap: str, copiers: int = 2) -> None:
         self.bootstrap, self.name = bootstrap, unique("cut")
         self.source, self.output, self.receipts = (f"{self.name}.{kind}" for kind in ("in", "out", "receipts"))
         self.topics = Topics((self.source,), (self.output, self.receipts))
         create_topics(bootstrap, {self.source: copiers, self.output: 3, self.receipts: 1})
-        producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 2 * ahead * copiers})
+        producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 2 * AHEAD * copiers})
         for partition in range(copiers):
-            for _ in range(ahead):
+            for _ in range(AHEAD):
                 producer.produce(self.source, b"x", partition=partition)
         assert producer.flush(PATIENCE_S) == 0
         self._stop = threading.Event()
@@ -66,6 +71,7 @@ class Copiers:
         self._stop.set()
         for thread in self._threads:
             thread.join(PATIENCE_S)
+            assert not thread.is_alive(), "a copier does not come to its end"
 
     def _copy(self, partition: int) -> None:
         dice = random.Random(partition)
@@ -74,9 +80,9 @@ class Copiers:
         producer.init_transactions(PATIENCE_S)
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.name})
         position = 0
-        while not self._stop.is_set():
+        while not self._stop.is_set() and position + MOST <= AHEAD:
             producer.begin_transaction()
-            end = position + dice.randrange(1, 4)
+            end = position + dice.randrange(1, MOST + 1)
             for offset in range(position, end):
                 producer.produce(self.output, f"{partition}/{offset}", partition=dice.randrange(3))
             producer.produce(self.receipts, f"{partition}/{end}")
@@ -120,8 +126,8 @@ def ends_of(cut: Cut) -> dict[Partition, int]:
 
 
 def test_a1_cuts_over_a_running_pipeline_raise_no_false_alarm(admin: KafkaAdmin, bootstrap: str) -> None:
-    """20 cuts while two copiers commit and abort: everything below C is there, once, below the ends. With outputs looked at before C
-    some would have been wrong: the check sees what a wrong order does. Which ones is a matter of what was under way just then."""
+    """20 cuts while two copiers commit and abort: everything below C is there, once, below the ends. With outputs looked at before C, and
+    the copiers at work in between, each would have been wrong: the check sees what a wrong order does."""
     cuts, wrong = [], []
     with Copiers(bootstrap) as pipeline:
         outputs = [(pipeline.output, n) for n in range(3)]
@@ -129,14 +135,15 @@ def test_a1_cuts_over_a_running_pipeline_raise_no_false_alarm(admin: KafkaAdmin,
         await_true(lambda: len(admin.committed(pipeline.name, sources)) == 2, "both copiers have committed")
         for _ in range(20):
             ends = admin.ends(outputs, committed=True)
-            before = sum(admin.committed(pipeline.name, sources).values())
-            await_true(lambda: sum(admin.committed(pipeline.name, sources).values()) > before, "they go on")  # noqa: B023
+            # One transaction of each copier may have outputs below these ends, and show its offsets only later.
+            beyond = sum(admin.committed(pipeline.name, sources).values()) + MOST * len(sources)
+            await_true(lambda: sum(admin.committed(pipeline.name, sources).values()) > beyond, "they go on", PATIENCE_S)  # noqa: B023
             cuts.append(take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S))
             wrong.append(ends)
     assert [pipeline.problems(cut, ends_of(cut)) for cut in cuts] == [[]] * 20
-    assert any(pipeline.problems(cut, ends) for cut, ends in zip(cuts, wrong, strict=True))
+    assert all(pipeline.problems(cut, ends) for cut, ends in zip(cuts, wrong, strict=True))
     assert [cut.open_transactions for cut in cuts] == [()] * 20
-    assert max(cut.waited_s for cut in cuts) < 5
+    assert max(cut.waited_s for cut in cuts) < PATIENCE_S
 
 
 def test_a1_offsets_in_an_open_transaction_are_waited_for(admin: KafkaAdmin, bootstrap: str) -> None:
@@ -154,12 +161,13 @@ def test_a1_offsets_in_an_open_transaction_are_waited_for(admin: KafkaAdmin, boo
     assert partitions[0] not in admin._stable(topic, partitions)
 
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(admin.committed, topic, partitions)
+        asked = pool.submit(admin.committed, topic, partitions, PATIENCE_S)
         with pytest.raises(TimeoutError):
             asked.result(0.5)
         with pytest.raises(CannotJudgeError) as caught:
             admin.committed(topic, partitions, 0.2)
-        assert f"a transaction that commits offsets of {topic}[0] has not ended for 0 s: producer " in str(caught.value)
+        told = rf"a transaction that commits offsets of {topic}\[0\] has not ended for \d+ s: producer "
+        assert re.search(told, str(caught.value))
         assert f", transactional id {topic}, since 20" in str(caught.value)
         assert str(caught.value).endswith(", its coordinator says Ongoing")
         producer.commit_transaction(PATIENCE_S)
@@ -200,7 +208,7 @@ def test_a3_a4_a12_an_open_transaction_ends_the_wait_and_is_named(
     assert producer.flush(PATIENCE_S) == 0
     began = time.monotonic()
     cut = take_cut(admin, Topics((source,), (topic,)), "nobody", wait_s=0.3)
-    assert 0.3 <= cut.waited_s < time.monotonic() - began < 10
+    assert 0.3 <= cut.waited_s < time.monotonic() - began < PATIENCE_S
     (found,) = cut.open_transactions
     assert before_ms - 1000 < found.since_ms < time.time() * 1000 + 1000
     assert found == OpenTransaction(topic, 1, found.producer_id, found.epoch, 2, found.since_ms, "Ongoing", topic)
@@ -210,6 +218,8 @@ def test_a3_a4_a12_an_open_transaction_ends_the_wait_and_is_named(
     raw = read_topic(spark, options, {(topic, 1): Range(0, 3)}, "read_uncommitted")
     assert [bytes(row.value) for row in raw.collect()] == [b"committed", b"open"]
     producer.commit_transaction(PATIENCE_S)
+    # Its marker, too: a cut right behind the commit may end before it (test_a6 in test_rules.py).
+    await_true(lambda: admin.ends([(topic, 1)], committed=True) == {(topic, 1): 4}, "the marker is there", PATIENCE_S)
     later = take_cut(admin, Topics((source,), (topic,)), "nobody", PATIENCE_S)
     assert (later.outputs[topic, 1].end, later.open_transactions) == (4, ())
 
@@ -227,7 +237,7 @@ def test_a12_a_hanging_transaction_is_told_from_a_running_one(spark: SparkSessio
 
 
 def test_a8_log_starts_are_in_the_cut_and_what_moves_later_is_seen(admin: KafkaAdmin, bootstrap: str) -> None:
-    with Copiers(bootstrap, copiers=1, ahead=100) as pipeline:
+    with Copiers(bootstrap, copiers=1) as pipeline:
         source = (pipeline.source, 0)
         await_true(lambda: admin.committed(pipeline.name, [source]).get(source, 0) > 5, "it works")
     kafka = admin_client(bootstrap)
@@ -246,7 +256,7 @@ def test_a8_log_starts_are_in_the_cut_and_what_moves_later_is_seen(admin: KafkaA
 
 def test_a9_new_partitions_are_in_the_next_cut(admin: KafkaAdmin, bootstrap: str) -> None:
     """They start at 0 and have no committed offset yet."""
-    with Copiers(bootstrap, copiers=1, ahead=100) as pipeline:
+    with Copiers(bootstrap, copiers=1) as pipeline:
         source = (pipeline.source, 0)
         await_true(lambda: admin.committed(pipeline.name, [source]).get(source, 0) > 5, "it works")
     before = take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S)
@@ -254,7 +264,12 @@ def test_a9_new_partitions_are_in_the_next_cut(admin: KafkaAdmin, bootstrap: str
     kafka = admin_client(bootstrap)
     for future in kafka.create_partitions(new).values():
         future.result(PATIENCE_S)
-    await_true(lambda: admin.topics([pipeline.output])[pipeline.output].partitions == 4, "the new partition is known")
+
+    def known() -> bool:
+        found = admin.topics([pipeline.source, pipeline.output])
+        return (found[pipeline.source].partitions, found[pipeline.output].partitions) == (2, 4)
+
+    await_true(known, "the new partitions are known", PATIENCE_S)
     after = take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S)
     assert set(after.source_start) - set(before.source_start) == {(pipeline.source, 1)}
     assert set(after.outputs) - set(before.outputs) == {(pipeline.output, 3)}

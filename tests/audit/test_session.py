@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
+from tests.audit.settling import PATIENCE_S
 from tests.support.broker import create_topics, unique
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def test_the_session_reads_a_topic(spark: SparkSession, bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in (b"a", b"b"):
         producer.produce(topic, value)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
     rows = spark.read.format("kafka").options(**options).load().select("offset", "value").collect()
     assert [(row.offset, bytes(row.value)) for row in rows] == [(0, b"a"), (1, b"b")]

@@ -18,9 +18,10 @@ from spark_batch.model import Depth, ExitCode, Kind
 from spark_batch.topics import read_topic
 from tests.audit import specificity
 from tests.audit.auditor import Auditor
+from tests.audit.settling import PATIENCE_S, drain
 from tests.audit.turmoil import Turmoil
 from tests.audit.world import World
-from tests.support.pipelines import PATIENCE_S, Scene, await_true
+from tests.support.pipelines import Scene, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,13 +38,11 @@ def auditor(spark: SparkSession) -> Auditor:
     return Auditor(spark)
 
 
+@pytest.mark.timeout(600)  # two minutes on a busy machine, and more audits where changes are slow to come
 def test_a_running_pipeline_is_complete_at_every_look(auditor: Auditor, bootstrap: str, tmp_path: Path) -> None:
     """Aborts, unknown outcomes, a kill and rebalances take place meanwhile; every depth, from the beginning and on from the last look."""
     report = specificity.run(auditor, bootstrap, tmp_path, SEED, audits=3, rate=100, change_s=2.0)
-    assert (report.alarms, report.problems) == ([], []), report.line()
-    took_place = report.turns
-    assert min(took_place.aborts, took_place.kills, took_place.rebalances) > 0, report.line()
-    assert report.moved >= 2, report.line()
+    assert (report.alarms, report.problems, report.lacking) == ([], [], []), report.line()
 
 
 def test_a_source_partition_that_is_added_and_worked_off_during_the_cut_raises_no_alarm(
@@ -56,7 +55,7 @@ def test_a_source_partition_that_is_added_and_worked_off_during_the_cut_raises_n
     state = tmp_path / "state"
     with Scene(bootstrap, tmp_path, records=50) as scene:
         scene.produce(60)
-        scene.drain()
+        drain(scene)
 
         def committed(admin: KafkaAdmin, *rest: Any) -> dict[Partition, int]:
             found = read_offsets(admin, *rest)
@@ -65,8 +64,9 @@ def test_a_source_partition_that_is_added_and_worked_off_during_the_cut_raises_n
                 for future in kafka.create_partitions([NewPartitions(scene.source, 3)]).values():
                     future.result(PATIENCE_S)
                 await_true(lambda: admin.topics([scene.source])[scene.source].partitions == 3, "it is there")
+                scene.partitions.append((scene.source, 2))
                 scene.produce(20, partition=2)
-                scene.drain()
+                drain(scene)
             return found
 
         monkeypatch.setattr(KafkaAdmin, "committed", committed)
@@ -84,11 +84,13 @@ def test_a_cut_that_looks_at_outputs_before_c_raises_false_alarms(
 
         def wrong(admin: KafkaAdmin, *rest: Any) -> Cut:
             early = take_cut(admin, *rest)
-            await_true(lambda: sum(turmoil.scene.committed().values()) > sum(early.committed.values()), "it goes on")
+            # A transaction of each worker may have written before that look, and show its offsets after it: at most 60 records each.
+            seen = sum(turmoil.scene.committed().values())
+            await_true(lambda: sum(turmoil.scene.committed().values()) > seen + 300, "it goes on", PATIENCE_S)
             return dataclasses.replace(take_cut(admin, *rest), outputs=early.outputs)
 
         monkeypatch.setattr(spark_batch.audit, "take_cut", wrong)
-        judgement = auditor(turmoil.scene.path, Depth.RECORDS, wait_s=20)
+        judgement = auditor(turmoil.scene.path, Depth.RECORDS, wait_s=PATIENCE_S)
     assert judgement.exit_code is ExitCode.FINDINGS
     assert {Kind.RECEIPT_MISSING, Kind.MISSING} <= judgement.finding_counts.keys()
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Self
 
-from tests.support.pipelines import Scene, events, faults
+from tests.audit.settling import PATIENCE_S, await_settled, drain
+from tests.support.pipelines import Scene, await_true, events, faults
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 _CHUNK = 200
-_JOIN_S = 10.0
+_DRAIN_S = 120.0
+"""Workers that were killed hold their partitions until their sessions end."""
 
 
 @dataclass(slots=True)
@@ -50,7 +52,8 @@ class Turmoil:
     """
 
     def __init__(self, bootstrap: str, folder: Path, seed: int, *, rate: float = 300, change_s: float = 4.0) -> None:
-        self._dice = Random(seed)
+        # One for each thread: what one of them draws does not depend on how far the other has come.
+        self._feeding, self._disturbing = Random(f"{seed} feeding"), Random(f"{seed} disturbing")
         self._rate, self._change_s = rate, change_s
         self.scene = Scene(bootstrap, folder, partitions=4, sinks=3, records=60)
         self.turns = Turns()
@@ -62,26 +65,37 @@ class Turmoil:
     def __enter__(self) -> Self:
         # The pipeline file refers to it; workers get it from the scene, an audit in this process from here.
         os.environ["RECKON_BOOTSTRAP_SERVERS"] = self.scene.bootstrap
-        self.scene.produce(1000)
-        self._start(self._slots[0])
         try:
-            self.scene.await_committed(100)
-        except AssertionError as error:
-            error.add_note(self.scene.workers[0].tail())
-            self.scene.workers[0].kill()
+            self.scene.produce(1000)
+            self._start(self._slots[0])
+            await_true(lambda: sum(self.scene.committed().values()) >= 100, "the first worker is at work", PATIENCE_S)
+        except BaseException as error:
+            for worker in self.scene.workers:
+                worker.kill()
+                error.add_note(worker.tail())
+            os.environ.pop("RECKON_BOOTSTRAP_SERVERS", None)
             raise
         for thread in self._threads:
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+        # Not before: the threads read the environment for the workers that they start.
         os.environ.pop("RECKON_BOOTSTRAP_SERVERS", None)
+        self.count()
+        self.check()
+
+    def _end(self) -> None:
+        """No more load or faults, and no worker."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
         for worker in self.scene.workers:
             worker.kill()
-        self.count()
+
+    def check(self) -> None:
+        """AssertionError where load or faults have come to an end by themselves."""
         assert not self._problems, self._problems
 
     def count(self) -> Turns:
@@ -96,13 +110,11 @@ class Turmoil:
         return self.turns
 
     def settle(self) -> None:
-        """No more load or faults; one worker without faults works off what is left."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-        for worker in self.scene.workers:
-            worker.kill()
-        self.scene.drain("settler")
+        """No more load or faults; what killed workers left open is aborted, and one worker without faults works off what is left."""
+        self._end()
+        self.check()
+        await_settled(self.scene.reader, [self.scene.sink, self.scene.dead_letters, self.scene.receipts])
+        drain(self.scene, "settler", within_s=_DRAIN_S)
 
     def _lives(self) -> list[WorkerProcess]:
         return [worker for worker in self.scene.workers if worker.instance_id != "settler"]
@@ -110,7 +122,7 @@ class Turmoil:
     def _start(self, slot: _Slot) -> None:
         chances = {"FAULT_ABORT_SHARE": "0.15", "FAULT_UNKNOWN_SHARE": "0.03", "FAULT_DELAY_MS": "20"}
         slot.worker = self.scene.worker(
-            slot.instance, faults={**chances, "FAULT_SEED": str(self._dice.randrange(10**6))}
+            slot.instance, faults={**chances, "FAULT_SEED": str(self._disturbing.randrange(10**6))}
         )
 
     def _feed(self) -> None:
@@ -118,7 +130,7 @@ class Turmoil:
             while not self._stop.is_set():
                 began = time.monotonic()
                 # Plain records, and transactions of which some are aborted: markers and gaps in the source.
-                if self._dice.random() < 0.5:
+                if self._feeding.random() < 0.5:
                     self.scene.produce(_CHUNK)
                 else:
                     self.scene.produce_in_transactions(_CHUNK, aborted_every=2, size=50)
@@ -128,17 +140,17 @@ class Turmoil:
             self._problems.append(f"feeding: {error!r}")
 
     def _disturb(self) -> None:
-        """Wanted numbers of workers 1, 3, 1, 3, ...; workers leave in order or by SIGKILL, and the dead come back."""
+        """Wanted numbers of workers 1, 3, 1, 3, ...; workers leave in order or by SIGKILL, the first one by SIGKILL; the dead come back."""
         wanted, before = 1, -1
         try:
-            while not self._stop.wait(self._change_s * (0.5 + self._dice.random())):
+            while not self._stop.wait(self._change_s * (0.5 + self._disturbing.random())):
                 self._await_rebalance(before)
                 before = self.count().rebalances
                 wanted = 4 - wanted
                 for slot in self._slots[:wanted]:
                     if slot.worker is None or not slot.worker.alive:
                         self._start(slot)
-                    elif wanted == 3 and self._dice.random() < 0.3:
+                    elif wanted == 3 and self._disturbing.random() < 0.3:
                         self._kill(slot)
                         self._start(slot)
                 for slot in self._slots[wanted:]:
@@ -149,13 +161,13 @@ class Turmoil:
 
     def _await_rebalance(self, before: int) -> None:
         """Until the last change has shown: on a busy machine workers would else be gone again before they had joined."""
-        deadline = time.monotonic() + _JOIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while self.count().rebalances <= before and time.monotonic() < deadline and not self._stop.wait(0.5):
             pass
 
     def _leave(self, slot: _Slot) -> None:
         assert slot.worker is not None
-        if self._dice.random() < 0.5:
+        if self.turns.kills == 0 or self._disturbing.random() < 0.5:
             self._kill(slot)
         else:
             slot.worker.terminate()
