@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +10,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from devkit.ports import HOST, Port
-from tests.support.pipelines import STEPS, Scene, await_true, events, in_background
+from tests.kafka.test_rebalance import owned
+from tests.support.pipelines import STEPS, Scene, await_true, events, in_background, under_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 PATIENT = {
-    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "45000",
+    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "280000",
     "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300",
     "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "30000",
+    "RECKON_RECORD_BUDGET_MS": "20000",
+    "RECKON_START_TIMEOUT_S": "120",
 }
-"""A group that waits long for the dead: what happens at once does not happen because of a timeout."""
+"""A group that waits for the dead for longer than any test waits for anything: what happens does not happen because of a timeout. Nor
+does one take anything back because the machine is busy."""
+
+WITHIN_S = 60.0
+"""A bound for what went wrong, not a claim about speed."""
 
 
 @pytest.fixture
@@ -33,37 +40,45 @@ def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_until_drained_waits_for_the_partitions_of_a_worker_that_died(bootstrap: str, tmp_path: Path) -> None:
-    """Of two jobs one is killed before its partition is at its end: the other takes it over before it says that all is drained."""
+    """Of two jobs one is killed before its partition is at its end: the other takes it over before it says that all is drained.
+
+    While the gate is there a partition lasts for 100 s at least.
+    """
     gate = tmp_path / "gate"
     gate.touch()
     steps = STEPS.replace("]", ", {python: tests.support.gate:passing}]")
-    with Scene(bootstrap, tmp_path, records=2, steps=steps) as scene:
+    env = {
+        "GATE": str(gate),
+        "RECKON_RECORD_BUDGET_MS": "6000",
+        "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "7000",
+        "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "8000",
+    }
+    with Scene(bootstrap, tmp_path, records=4, steps=steps) as scene:
         for partition in (0, 1):
-            scene.produce(30, partition=partition)
-        workers = [scene.worker(name, drain=True, env={"GATE": str(gate)}) for name in ("one", "two")]
-        await_true(lambda: [e[-1]["owned"] for w in workers if (e := events(w, "assigned"))] == [1, 1], "one each")
+            scene.produce(200, partition=partition)
+        workers = [scene.worker(name, drain=True, env=env) for name in ("one", "two")]
+        await_true(lambda: [owned(worker) for worker in workers] == [1, 1], "one each", WITHIN_S)
         workers[0].kill()
+        assert max(scene.committed().values(), default=0) < 200, "a partition was at its end already"
         gate.unlink()
 
-        assert workers[1].wait(40) == 0
+        assert workers[1].wait(2 * WITHIN_S) == 0
         assert events(workers[1], "stopped")[0]["drained"] is True
         assert scene.problems() == []
 
 
 def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Scene) -> None:
-    """Exit code 0 well within the grace period; another worker has the partitions within two seconds, and nothing is lost or doubled."""
+    """Exit code 0, which one that outlasts its grace period has not; another worker has its partition long before its session would have
+    ended, and nothing is lost or doubled.
+    """
     leaving = scene.worker("leaving", env=PATIENT)
     staying = scene.worker("staying", env=PATIENT)
-    await_true(lambda: events(leaving, "assigned") and events(staying, "assigned"), "both are members")
-    with in_background(lambda: scene.produce(4000, every_ms=1)):
+    await_true(lambda: [owned(leaving), owned(staying)] == [1, 1], "a partition for each", WITHIN_S)
+    with under_load(scene):
         scene.await_committed(400)
         leaving.terminate()
-        assert leaving.wait(10) == 0
-        left = time.monotonic()
-        await_true(
-            lambda: [e for e in events(staying, "assigned") if e["owned"] == 2], "the other has both partitions", 10
-        )
-        assert time.monotonic() - left < 2
+        assert leaving.wait() == 0
+        await_true(lambda: owned(staying) == 2, "the other has both partitions", WITHIN_S)
     scene.await_drained()
     staying.terminate()
     assert staying.wait() == 0
@@ -71,7 +86,7 @@ def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Sc
 
 
 def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(scene: Scene) -> None:
-    """Inside a transaction that would last for a minute: the first SIGTERM waits for it, the second one does not."""
+    """Inside a transaction that lasts until the worker gives it up after ten seconds: the first SIGTERM waits, the second one does not."""
     scene.produce(1000)
     env = PATIENT | {"RECKON_CONSUMER_GROUP_INSTANCE_ID": "one"}
     worker = scene.worker(faults={"FAULT_DELAY_MS": "60000"}, env=env)
@@ -81,9 +96,8 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(scene: Scene) -> No
     worker.wait_for_log("stopping")
     assert worker.alive
     worker.terminate()
-    started = time.monotonic()
     assert worker.wait() == 1
-    assert time.monotonic() - started < 2
+    assert len(events(worker, "second stop signal: leaving at once, the open transaction will be aborted")) == 1
 
     scene.drain(env=env)
     assert scene.problems() == []
@@ -91,9 +105,9 @@ def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(scene: Scene) -> No
 
 def test_exit_code_0_when_drained(scene: Scene) -> None:
     """--until-drained: all that was there at the start is committed; an empty source is drained at once."""
-    assert scene.drain().wait() == 0
+    assert scene.drain(env=PATIENT).wait() == 0
     scene.produce(500)
-    (stopped,) = events(scene.drain(), "stopped")
+    (stopped,) = events(scene.drain(env=PATIENT), "stopped")
     assert stopped["drained"] is True
     assert stopped["read"] == 500
     assert scene.problems() == []
@@ -102,7 +116,8 @@ def test_exit_code_0_when_drained(scene: Scene) -> None:
 def test_exit_code_0_when_the_source_ends_in_aborted_records(scene: Scene) -> None:
     """No record ever comes from the last offsets: the end is known all the same."""
     scene.produce_in_transactions(200, aborted_every=1)
-    scene.drain()
+    scene.reader.await_stable([scene.source])
+    scene.drain(env=PATIENT)
     assert scene.problems() == []
 
 
@@ -110,12 +125,12 @@ def test_exit_code_1_when_records_are_gone_before_they_were_read(bootstrap: str,
     """The group's offset is not in the log any more: the worker stops and says so, it does not skip."""
     with Scene(bootstrap, tmp_path, partitions=1) as scene:
         scene.produce(100)
-        scene.drain()
+        scene.drain(env=PATIENT)
         scene.produce(100)
         admin = AdminClient({"bootstrap.servers": bootstrap})
         (future,) = admin.delete_records([TopicPartition(scene.source, 0, 150)]).values()
-        future.result(20)
-        worker = scene.worker(drain=True)
+        future.result(WITHIN_S)
+        worker = scene.worker(drain=True, env=PATIENT)
         assert worker.wait() == 1
         assert f"{scene.source} partition 0: offset 100 of group {scene.name} is not in the log any more" in text(
             worker
@@ -127,30 +142,32 @@ def test_a_source_that_was_processed_and_then_expired_is_no_loss(bootstrap: str,
     """Commit markers behind the last record are committed when the source is quiet; else the log's start would lie beyond our offset."""
     with Scene(bootstrap, tmp_path, partitions=1) as scene:
         scene.produce_in_transactions(100, aborted_every=1000)
+        scene.reader.await_stable([scene.source])
         (end,) = scene.reader.end_offsets(scene.partitions).values()
         assert end > 100, "the source has no markers"
-        worker = scene.worker(faults={"FAULT_QUIET_S": "1"})
-        await_true(lambda: scene.committed() == {(scene.source, 0): end}, "the markers are committed")
+        worker = scene.worker(faults={"FAULT_QUIET_S": "1"}, env=PATIENT)
+        await_true(lambda: scene.committed() == {(scene.source, 0): end}, "the markers are committed", WITHIN_S)
         worker.terminate()
         assert worker.wait() == 0
+        scene.reader.await_stable([scene.receipts])
         assert [[(p["from"], p["to"], p["read"]) for p in r["partitions"]] for r in scene.receipt_values()][-1] == [
             (100, end, 0)
         ]
         admin = AdminClient({"bootstrap.servers": bootstrap})
         (future,) = admin.delete_records([TopicPartition(scene.source, 0, -1)]).values()
-        future.result(20)
+        future.result(WITHIN_S)
 
-        scene.drain()
+        scene.drain(env=PATIENT)
 
 
 def test_sigterm_while_waiting_for_a_broker(scene: Scene) -> None:
     """Nothing is in its hands, so it need not wait for the end of its patience: exit code 0."""
-    port = Port()
-    worker = scene.worker(env={"RECKON_KAFKA_BOOTSTRAP_SERVERS": f"{HOST}:{port.number}"})
-    await_true(lambda: events(worker, "waiting for a broker"), "it waits")
-    worker.terminate()
-    assert worker.wait(10) == 0
-    port.close()
+    with closing(Port()) as port:
+        address = f"{HOST}:{port.number}"
+        worker = scene.worker(env={"RECKON_KAFKA_BOOTSTRAP_SERVERS": address, "RECKON_START_TIMEOUT_S": "600"})
+        worker.wait_for_log("waiting for a broker")
+        worker.terminate()
+        assert worker.wait() == 0
 
 
 @pytest.mark.parametrize(
@@ -198,7 +215,7 @@ def test_exit_code_3_when_a_twin_is_alive(scene: Scene) -> None:
         twins = [
             scene.worker("twin", short=False, env={"RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300"}) for _ in range(2)
         ]
-        await_true(lambda: not all(twin.alive for twin in twins), "one of the twins ends")
+        await_true(lambda: not all(twin.alive for twin in twins), "one of the twins ends", 2 * WITHIN_S)
     (ended,) = [twin for twin in twins if not twin.alive]
     (other,) = [twin for twin in twins if twin.alive]
     assert ended.wait() == 3
@@ -214,7 +231,7 @@ def test_exit_code_4_when_a_deploy_pours_the_source_into_the_dead_letters(bootst
     """Nothing of the batch that would pass the limit is committed, no dead letter of it can be read."""
     with Scene(bootstrap, tmp_path, steps='[{filter: "no_such_field > 1"}]') as scene:
         scene.produce(500)
-        worker = scene.worker(drain=True)
+        worker = scene.worker(drain=True, env=PATIENT)
         assert worker.wait() == 4
         assert "of the last" in text(worker)
         assert "nothing of this batch was committed" in text(worker)
@@ -224,11 +241,10 @@ def test_exit_code_4_when_a_deploy_pours_the_source_into_the_dead_letters(bootst
 
 def test_exit_code_5_when_no_broker_answers_at_the_start(scene: Scene) -> None:
     """Within the start timeout, and the address is named."""
-    port = Port()
-    address = f"{HOST}:{port.number}"
-    port.close()
-    worker = scene.worker(env={"RECKON_BOOTSTRAP_SERVERS": address, "RECKON_START_TIMEOUT_S": "1"})
-    assert worker.wait(15) == 5
+    with closing(Port()) as port:  # held, so that nobody else listens there
+        address = f"{HOST}:{port.number}"
+        worker = scene.worker(env={"RECKON_BOOTSTRAP_SERVERS": address, "RECKON_START_TIMEOUT_S": "1"})
+        assert worker.wait() == 5
     assert f"no broker answers at {address} within 1 s" in text(worker)
 
 
@@ -237,7 +253,7 @@ def test_no_secret_is_ever_logged(scene: Scene) -> None:
     secret = "hunter2-is-secret"
     env = {"RECKON_KAFKA_SASL_PASSWORD": secret, "RECKON_KAFKA_SSL_KEY_PASSWORD": secret, "RECKON_LOG_LEVEL": "debug"}
     scene.produce(100)
-    worker = scene.drain(env=env | {"RECKON_KAFKA_DEBUG": "conf,security"})
+    worker = scene.drain(env=PATIENT | env | {"RECKON_KAFKA_DEBUG": "conf,security"})
     assert secret not in text(worker)
     shown = scene.worker(env=env, more_args=["--print-config"])
     assert shown.wait() == 0
