@@ -14,6 +14,9 @@ import pytest
 from devkit.workers import ROOT, WorkerError, WorkerProcess
 from tests.support.processes import state_of
 
+LIMIT_S = 60
+"""For what comes within a second or so."""
+
 STAND_IN = """
 import json, os, signal, sys, time
 print("not json")
@@ -37,7 +40,7 @@ def stand_in(folder: Path, *args: str) -> WorkerProcess:
 def test_a_worker_gets_its_settings_and_none_of_the_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECKON_GROUP_ID", "the caller's")
     with stand_in(tmp_path, "--more") as worker:
-        assert worker.wait_for_log("ready", 10) == {"event": "ready"}
+        assert worker.wait_for_log("ready", LIMIT_S) == {"event": "ready"}
         assert worker.logs()[:2] == [
             {
                 "event": "environment",
@@ -51,32 +54,32 @@ def test_a_worker_gets_its_settings_and_none_of_the_callers(tmp_path: Path, monk
 
 def test_terminate_lets_it_end_with_its_own_exit_code(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", 10)
+        worker.wait_for_log("ready", LIMIT_S)
         worker.terminate()
-        assert worker.wait(10) == 7
+        assert worker.wait(LIMIT_S) == 7
         assert not worker.alive
 
 
 def test_the_log_keeps_the_lines_of_all_lives(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", 10)
+        worker.wait_for_log("ready", LIMIT_S)
         worker.kill()
-        assert worker.wait(10) == -signal.SIGKILL
+        assert worker.wait(LIMIT_S) == -signal.SIGKILL
         worker.start()
-        worker.wait_for_log("ready", 10, count=2)
+        worker.wait_for_log("ready", LIMIT_S, count=2)
 
 
 def test_a_paused_worker_stands_still_and_can_be_killed(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", 10)
+        worker.wait_for_log("ready", LIMIT_S)
         worker.pause()
         worker.terminate()
         with pytest.raises(WorkerError, match=r"did not end within 0\.3 s\n--- the last lines of worker w1:\nnot json"):
             worker.wait(0.3)
         worker.resume()
-        assert worker.wait(10) == 7
+        assert worker.wait(LIMIT_S) == 7
         worker.start()
-        worker.wait_for_log("ready", 10, count=2)
+        worker.wait_for_log("ready", LIMIT_S, count=2)
         worker.pause()
     assert not worker.alive
 
@@ -87,12 +90,12 @@ def test_waiting_for_a_line_ends_with_the_worker(tmp_path: Path) -> None:
         stand_in(tmp_path, "--end") as worker,
         pytest.raises(WorkerError, match=r"worker w1 ended without logging 'ready'\n--- the last .*\nnot json\n"),
     ):
-        worker.wait_for_log("ready", 10)
+        worker.wait_for_log("ready", LIMIT_S)
 
 
 def test_waiting_for_a_line_that_never_comes_ends_in_time(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", 10)
+        worker.wait_for_log("ready", LIMIT_S)
         with pytest.raises(WorkerError, match=r"worker w1 did not log 'never' within 0\.2 s"):
             worker.wait_for_log("never", 0.2)
 
@@ -102,7 +105,7 @@ def test_a_worker_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     stand_in(tmp_path)
     script = (
         "import sys, time; from pathlib import Path; from tests.unit.devkit.test_workers import stand_in\n"
-        f"w = stand_in(Path({str(tmp_path)!r})); w.start(); w.wait_for_log('ready', 10); print(w.pid, flush=True); time.sleep(60)"
+        f"w = stand_in(Path({str(tmp_path)!r})); w.start(); w.wait_for_log('ready', 60); print(w.pid, flush=True); time.sleep(300)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT)
     assert parent.stdout is not None
@@ -110,7 +113,7 @@ def test_a_worker_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     os.kill(pid, 0)
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LIMIT_S
     while running(pid):
         assert time.monotonic() < deadline, f"worker {pid} outlived its parent"
         time.sleep(0.02)

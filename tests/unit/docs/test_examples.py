@@ -20,7 +20,7 @@ from transforms.test_runner import run_tests
 from worker.commands import register
 
 # `test` and `try` use the timer of the record's time budget, which is pytest-timeout's usual way too.
-pytestmark = pytest.mark.timeout(60, method="thread")
+pytestmark = pytest.mark.timeout(240, method="thread")
 
 PAGES = [Path("README.md"), *sorted(Path("docs").glob("*.md"))]
 _BLOCK = re.compile(r"^(?P<indent> *)```ya?ml\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 # `test` and `try` use the timer of the record's time budget, which is pytest-timeout's usual way too.
-pytestmark = pytest.mark.timeout(60, method="thread")
+pytestmark = pytest.mark.timeout(240, method="thread")
 
 GOOD = """\
 name: good

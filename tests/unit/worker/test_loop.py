@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from worker.topics import Topics
 
 # A loop that never ends is what some of these would show.
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(120)
 
 A: Partition = ("in", 0)
 B: Partition = ("in", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -108,7 +108,7 @@ def test_types_of_the_limit() -> None:
 
 
 def test_time_is_linear() -> None:
-    """The pattern that makes other engines try 2^n ways."""
-    before = perf_counter()
+    """The pattern that makes other engines try 2^n ways. Of the processor's time: others may need it too."""
+    before = thread_time()
     assert regex_extract("a" * 50_000 + "!", "^(?:a|a?)+$") is NONE
-    assert perf_counter() - before < 5
+    assert thread_time() - before < 5
