@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # pytest-timeout's other way uses the timer of the record's time budget.
-pytestmark = pytest.mark.timeout(60, method="thread")
+pytestmark = pytest.mark.timeout(240, method="thread")
 
 DEEP = b'{"a":' * 300 + b"1" + b"}" * 300
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transforms.records import SourceRecord
 
 # pytest-timeout's other way uses the timer of the record's time budget.
-pytestmark = pytest.mark.timeout(60, method="thread")
+pytestmark = pytest.mark.timeout(240, method="thread")
 
 A, B, C = (Sample(b'{"a":%d}' % n, offset_=n) for n in range(3))
 

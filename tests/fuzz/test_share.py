@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz import configs, records
 
 # pytest-timeout's other way uses the timer of the record's time budget.
-pytestmark = pytest.mark.timeout(120, method="thread")
+pytestmark = pytest.mark.timeout(240, method="thread")
 
 
 def test_records() -> None:
