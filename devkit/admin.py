@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -81,18 +81,25 @@ def create_topics(
 ) -> None:
     """Create topics (name -> partitions) and wait until each partition has a leader and all its replicas in sync.
 
-    Raises DevkitError with the broker's reason, for instance that a topic exists.
+    Raises DevkitError with the broker's reason, for instance that a topic exists. That there are too few brokers only after `timeout`
+    seconds: one that a busy machine let stand still is fenced until its next heartbeat.
     """
-    wanted = [
-        NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
-        for name, partitions in topics.items()
-    ]
-    for name, future in admin.create_topics(wanted, request_timeout=_REQUEST).items():
-        try:
-            future.result()
-        except KafkaException as e:
-            raise DevkitError(f"cannot create topic {name}: {e.args[0].str()}") from e
     deadline = time.monotonic() + timeout
+    left = {
+        name: NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
+        for name, partitions in topics.items()
+    }
+    while left:
+        for name, future in admin.create_topics(list(left.values()), request_timeout=_REQUEST).items():
+            try:
+                future.result()
+            except KafkaException as e:
+                error = e.args[0]
+                if error.code() != KafkaError.INVALID_REPLICATION_FACTOR or time.monotonic() > deadline:
+                    raise DevkitError(f"cannot create topic {name}: {error.str()}") from e
+                time.sleep(_POLL)
+            else:
+                del left[name]
     for name, partitions in topics.items():
         while not _usable(admin, name, partitions, replication):
             if time.monotonic() > deadline:

@@ -55,12 +55,12 @@ def _version_of(java: Path) -> tuple[int | None, str | None]:
     """(version, None), or (None, what is wrong)."""
     try:
         result = subprocess.run(  # noqa: S603 - the user's own Java
-            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except OSError as e:
         return None, e.strerror or str(e)
     except subprocess.TimeoutExpired:
-        return None, "no answer to -version within 20 s"
+        return None, "no answer to -version within 60 s"
     version = parse_version(result.stderr + result.stdout)
     if result.returncode != 0 or version is None:
         return None, f"-version ended with {result.returncode} and no version"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from devkit.verify import Partition
 
-REQUEST_TIMEOUT_S = 15.0
+REQUEST_TIMEOUT_S = 60.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _MOVING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
