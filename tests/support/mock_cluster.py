@@ -173,6 +173,10 @@ class MockCluster:
         self._c.rd_kafka_mock_request_destroy_array(found, count)
         return [Api(key) for key in keys if key in apis]
 
+    def batches(self, topic: str, partition: int) -> int:
+        """How many batches the partition holds, markers too. A Fetch is answered with one of them."""
+        return len(self._fetch(topic, partition))
+
     def committed_values(self, topic: str) -> list[bytes]:
         """The values in the topic that a read_committed reader sees: those before a commit marker of their producer."""
         return [
