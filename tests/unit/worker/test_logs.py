@@ -13,7 +13,7 @@ FAIL = "FAIL [w#producer-{}] [thrd:x/1]: x/1: Connect to x failed: Connection re
 MORE = ", 3 identical error(s) suppressed"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     monkeypatch.setattr("worker.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
