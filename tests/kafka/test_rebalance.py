@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 
-from tests.support.pipelines import SHORT, STEPS, Scene, await_true, events, faults, under_load
+from tests.support.pipelines import LASTING, PATIENCE_S, STEPS, Scene, await_true, events, faults, under_load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +16,14 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 
-def protocol(name: str) -> dict[str, str]:
-    """Settings of a worker for a group protocol, with short timeouts where they are the client's."""
-    if name == "classic":
-        return SHORT
-    return {"RECKON_CONSUMER_GROUP_PROTOCOL": "consumer", "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "10000"}
+PROTOCOLS = {"classic": LASTING, "consumer": {"RECKON_CONSUMER_GROUP_PROTOCOL": "consumer"}}
+
+HOLDS = {
+    "RECKON_RECORD_BUDGET_MS": "200000",
+    "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "210000",
+    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "220000",
+}
+"""For a worker that a test keeps at a record, inside a transaction, for as long as it likes."""
 
 
 def owned(worker: WorkerProcess) -> int:
@@ -31,13 +32,19 @@ def owned(worker: WorkerProcess) -> int:
     return int(changes[-1]["owned"]) if changes else 0
 
 
-@pytest.mark.parametrize("name", ["classic", "consumer"])
+def at_work(scene: Scene) -> set[str]:
+    """The instances that have committed something, by their receipts."""
+    return {str(receipt["transactional_id"]).removeprefix(f"{scene.name}/") for receipt in scene.receipt_values()}
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
 def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Path, name: str) -> None:
     """Two workers join a third and leave it again while records come in: exact set, exact order per key, receipts tile.
 
     ``classic`` is cooperative-sticky, ``consumer`` is KIP-848. Each worker has worked, and partitions were revoked under way.
     """
-    settings = protocol(name)
+    settings = PROTOCOLS[name]
+    wanted = {"one", "two", "three"}
     with Scene(bootstrap, tmp_path, partitions=6, records=200) as scene:
         scene.produce(600)
         first = scene.worker("one", short=False, env=settings)
@@ -48,17 +55,17 @@ def test_r1_r3_r4_one_three_one_workers_under_load(bootstrap: str, tmp_path: Pat
             await_true(lambda: [owned(worker) for worker in workers] == [2, 2, 2], "two partitions for each")
             reached = sum(scene.committed().values())
             scene.await_committed(reached + 600)
+            await_true(lambda: wanted <= at_work(scene), "each has committed something")
             for worker in others:
                 worker.terminate()
-            assert [worker.wait() for worker in others] == [0, 0]
+            assert [worker.wait(PATIENCE_S) for worker in others] == [0, 0]
             await_true(lambda: owned(first) == 6, "all partitions are back")
         scene.await_drained()
         first.terminate()
-        assert first.wait() == 0
+        assert first.wait(PATIENCE_S) == 0
 
         assert scene.problems() == []
-        receipts = scene.receipt_values()
-        assert {f"{scene.name}/{who}" for who in ("one", "two", "three")} == {r["transactional_id"] for r in receipts}
+        assert wanted == at_work(scene)
         assert events(first, "revoked")
 
 
@@ -78,7 +85,7 @@ def test_r2_a_worker_that_lost_its_partitions_commits_nothing_of_them(bootstrap:
         scene.await_drained()
         for worker in (sleeper, heir):
             worker.terminate()
-            assert worker.wait() == 0
+            assert worker.wait(PATIENCE_S) == 0
         assert scene.problems() == []
 
 
@@ -90,20 +97,22 @@ def test_r1_partitions_that_a_killed_static_member_leaves_to_nobody_are_taken_up
     Without a look at the group's assignment the partition stands still until the next rebalance, whenever that is.
     """
     gate = tmp_path / "gate"
-    steps = STEPS.replace("]", ", {python: tests.support.gate:passing}]")
+    steps = STEPS.replace("]", ", {python: tests.support.gate:held}]")
     with Scene(bootstrap, tmp_path, partitions=2, steps=steps) as scene:
-        first = scene.worker("first", env={"GATE": str(gate)})
+        # None of them loses its session: a rebalance for that would give the partition away, too.
+        first = scene.worker("first", env={"GATE": str(gate), **HOLDS, **LASTING})
         scene.produce(100)
         scene.await_committed(100)
         gate.touch()
         scene.produce(100)
         await_true(gate.with_suffix(".reached").exists, "it is at work, and does not poll")
-        second = scene.worker("second")
+        second = scene.worker("second", short=False, env=LASTING)
         await_true(lambda: events(second, "assigned"), "the group has a new generation")
         assert events(second, "assigned")[0]["owned"] == 0
         first.kill()
         gate.unlink()
-        again = scene.worker("first")
+        # Of the two it is the one that looks, by its id, and it does so 5 s after its session timeout.
+        again = scene.worker("first", env={"RECKON_CONSUMER_SESSION_TIMEOUT_MS": "10000"})
         await_true(lambda: events(again, "assigned"), "it is back")
         assert (owned(again), owned(second)) == (1, 0)
 
@@ -112,11 +121,9 @@ def test_r1_partitions_that_a_killed_static_member_leaves_to_nobody_are_taken_up
         scene.await_drained()
         for worker in (again, second):
             worker.terminate()
-            assert worker.wait() == 0
-        told = events(again, "joining anew for partitions that nobody has") + events(
-            second, "joining anew for partitions that nobody has"
-        )
-        assert len(told) == 1
+            assert worker.wait(PATIENCE_S) == 0
+        told = [len(events(worker, "joining anew for partitions that nobody has")) for worker in (again, second)]
+        assert told == [1, 0]
         assert scene.problems() == []
 
 
@@ -124,21 +131,19 @@ def test_r5_records_of_new_partitions_are_processed_from_their_beginning(bootstr
     """Partitions are added under load, and have records before the worker knows of them: with start=latest none is skipped."""
     with Scene(bootstrap, tmp_path, partitions=1, start="latest") as scene:
         scene.produce(100)
-        worker = scene.worker(env={"RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"})
+        quickly = {"RECKON_CONSUMER_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"}
+        worker = scene.worker(short=False, env=LASTING | quickly)
         scene.await_committed(100)
         scene.produce(50)
         scene.await_committed(150)
         worker.pause()  # so that it cannot know the new partitions before they have records
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        (future,) = admin.create_partitions([NewPartitions(scene.source, 3)]).values()
-        future.result(20)
-        scene.partitions = [(scene.source, number) for number in range(3)]
+        scene.add_partitions(3)
         for number, records in ((1, 40), (2, 60), (0, 20)):
             scene.produce(records, partition=number)
         worker.resume()
         scene.await_drained()
         worker.terminate()
-        assert worker.wait() == 0
+        assert worker.wait(PATIENCE_S) == 0
 
         assert scene.problems(starts={(scene.source, 0): 100}) == []
         assert {(scene.source, 0): 170, (scene.source, 1): 40, (scene.source, 2): 60} == scene.committed()
@@ -152,9 +157,8 @@ def test_r5_topics_that_a_pattern_takes_later_are_read_from_their_beginning(boot
     with Scene(bootstrap, tmp_path, partitions=2, start="latest", pattern=True) as scene:
         scene.produce(100)
         skipped = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
-        worker = scene.worker(
-            env={"RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"},
-        )
+        quickly = {"RECKON_KAFKA_TOPIC_METADATA_REFRESH_INTERVAL_MS": "500"}
+        worker = scene.worker(short=False, env=LASTING | quickly)
         scene.await_committed(100)
         scene.produce(50)
         scene.add_topic(f"{scene.source}.later", 2)
@@ -163,7 +167,7 @@ def test_r5_topics_that_a_pattern_takes_later_are_read_from_their_beginning(boot
         scene.produce(30)
         scene.await_drained()
         worker.terminate()
-        assert worker.wait() == 0
+        assert worker.wait(PATIENCE_S) == 0
 
         assert scene.problems(starts=skipped) == []
         assert sum(scene.committed().values()) == 250
@@ -174,11 +178,12 @@ def test_r5_start_latest_skips_what_was_there_and_nothing_that_came_after(bootst
     with Scene(bootstrap, tmp_path, start="latest") as scene:
         scene.produce(300)
         starts: dict[Partition, int] = {p: sum(s.partition == p[1] for s in scene.sources()) for p in scene.partitions}
-        first = scene.worker(faults={"FAULT_KILL": "before_commit:2"})
+        # Without short timeouts: a first commit that takes too long would be tried a second time.
+        first = scene.worker(faults={"FAULT_KILL": "before_commit:2"}, short=False)
         scene.await_committed(300)
         assert starts == scene.committed()
         scene.produce(200)
-        first.wait()
+        first.wait(PATIENCE_S)
         assert faults(first) == ["kill at before_commit"]
         assert starts == scene.committed()
 
@@ -200,14 +205,13 @@ def test_r5_workers_that_begin_a_new_group_together_all_begin_at_the_end(bootstr
                 "bootstrap.servers": bootstrap,
                 "group.id": scene.name,
                 "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 300,
             }
         )
         holder.subscribe([scene.source])
         await_true(lambda: holder.poll(0.1) is None and len(holder.assignment()) == 2, "the holder has all")
-        quick = scene.worker("quick")
-        slow = scene.worker("slow", faults={"FAULT_ASSIGN_DELAY_MS": "1500"})
+        quick = scene.worker("quick", short=False, env=LASTING)
+        slow = scene.worker("slow", short=False, env=LASTING, faults={"FAULT_ASSIGN_DELAY_MS": "1500"})
         await_true(
             lambda: holder.poll(0.1) is None and events(quick, "assigned") and events(slow, "assigned"), "joined"
         )
@@ -218,7 +222,7 @@ def test_r5_workers_that_begin_a_new_group_together_all_begin_at_the_end(bootstr
         scene.await_drained()
         for worker in (quick, slow):
             worker.terminate()
-            assert worker.wait() == 0
+            assert worker.wait(PATIENCE_S) == 0
             assert owned(worker) == 0
 
         assert scene.problems(starts) == []

@@ -25,7 +25,7 @@ from devkit.verify import (
 from devkit.verify_receipts import check_receipts, fates
 from tests.support.broker import create_topics, unique
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 BAD = 5
 """The source record that is no JSON."""
 FIRST = 4
@@ -131,7 +131,10 @@ class Topics:
 
 def producer_of(bootstrap: str, writes: list[Write]) -> Producer:
     """Of an open transaction in which these records have reached the broker."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique("plant"), "linger.ms": 1})
+    config = {"bootstrap.servers": bootstrap, "transactional.id": unique("plant"), "linger.ms": 1}
+    producer = Producer(
+        config | {"transaction.timeout.ms": 600_000}
+    )  # one that is to stay open does, however slow the test
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
     for write in writes:
@@ -149,7 +152,10 @@ def reader(bootstrap: str) -> Iterator[Reader]:
 
 @pytest.fixture
 def plant(bootstrap: str, reader: Reader) -> Iterator[Callable[[Callable[[Topics], list[Write]]], Topics]]:
-    """Commits what a function makes of the topics, after an aborted transaction and before an open one."""
+    """Commits what a function makes of the topics, after an aborted transaction and before an open one.
+
+    Each begins when the markers of the one before stand everywhere: they are written after its end was answered, and have offsets.
+    """
     still_open: list[Producer] = []
 
     def commit(make: Callable[[Topics], list[Write]]) -> Topics:
@@ -158,7 +164,9 @@ def plant(bootstrap: str, reader: Reader) -> Iterator[Callable[[Callable[[Topics
         create_topics(bootstrap, dict.fromkeys(names, 1))
         noise = [topics.output(n) for n in range(3)]
         producer_of(bootstrap, noise).abort_transaction(TIMEOUT_S)
+        reader.await_stable(names)
         producer_of(bootstrap, [*(topics.origin(n) for n in range(8)), *make(topics)]).commit_transaction(TIMEOUT_S)
+        reader.await_stable(names)
         still_open.append(producer_of(bootstrap, [*noise, topics.dead_letter(0), topics.receipt(9, 8, 9)]))
         return topics
 
@@ -260,6 +268,7 @@ def test_a_topic_of_nothing_but_aborted_records_has_none(bootstrap: str, reader:
     topic = unique("aborted")
     create_topics(bootstrap, {topic: 1})
     producer_of(bootstrap, [Write(topic, b"k", b"v", [], 1)] * 10).abort_transaction(TIMEOUT_S)
+    reader.await_stable([topic])
     assert reader.read([topic]) == []
     assert len(reader.read([topic], committed=False)) == 10
 

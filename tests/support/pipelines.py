@@ -14,7 +14,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.cimpl import NewPartitions
 
+from devkit.admin import admin_client
 from devkit.reader import REQUEST_TIMEOUT_S, Reader
 from devkit.verify import DEAD_LETTER, ExpectedRecord, StoredRecord, by_lineage, compare
 from devkit.verify_receipts import check_receipts, fates
@@ -127,6 +129,17 @@ class Scene:
         create_topics(self.bootstrap, {name: partitions})
         self.topics.append(name)
         self.partitions += [(name, number) for number in range(partitions)]
+
+    def add_partitions(self, total: int) -> None:
+        """So many partitions for the source; on return its broker has them for whoever asks."""
+        admin = admin_client(self.bootstrap)
+        (future,) = admin.create_partitions([NewPartitions(self.source, total)]).values()
+        future.result(PATIENCE_S)
+        self.partitions = [(self.source, number) for number in range(total)]
+        # The controller's word is out before the broker has heard it: until then what is produced for them fails, for want of a partition.
+        await_true(
+            lambda: self.reader.partitions_of([self.source]) == self.partitions, "the broker knows the partitions"
+        )
 
     def worker(
         self,
