@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -45,15 +46,15 @@ def test_findings_that_the_driver_cannot_see_are_an_error(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Executors with disks of their own leave the driver an empty folder: page and JSON are there, and the failure has a name."""
-    real = pq.read_metadata
 
     def first_is_lost(file: Path) -> object:
         shutil.rmtree(file.parent)
         file.parent.mkdir()
-        monkeypatch.setattr(pq, "read_metadata", real)
+        monkeypatch.setattr(parquet, "pq", pq)
         return type("Metadata", (), {"num_rows": 0})
 
-    monkeypatch.setattr(pq, "read_metadata", first_is_lost)
+    # The module's own name: pyarrow's is everybody's.
+    monkeypatch.setattr(parquet, "pq", SimpleNamespace(read_metadata=first_is_lost))
     with pytest.raises(
         FindingsLostError, match="holds 0 of 7 findings: --out must name a folder that driver and executors"
     ):
