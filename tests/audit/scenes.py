@@ -6,7 +6,6 @@ returns the findings that must come of it, on top of those of other plants.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,17 +14,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     ResourceType,
 )
 from pyspark.sql import SparkSession
 
-from devkit.errors import DevkitError
 from devkit.reader import Reader
 from spark_batch.model import Kind
 from tests.audit.hanging import hang
 from tests.audit.planting import Expected
-from tests.audit.world import PATIENCE_S
+from tests.audit.settling import PATIENCE_S
 from tests.support.broker import create_topics, unique
+from tests.support.pipelines import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,15 +177,20 @@ def _hanging(world: World, _: Partition) -> list[Expected]:
 
 def recreate(world: World, topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
     world.admin.delete_topics([topic])[topic].result(PATIENCE_S)
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            create_topics(world.bootstrap, {topic: partitions}, config)
-        except DevkitError:  # still being deleted
-            assert time.monotonic() < deadline, f"{topic} is not gone after {PATIENCE_S:g} s"
-            time.sleep(0.1)
-        else:
-            return
+    # The broker hears of it after the controller: until then it would show the former topic for the new one.
+    await_true(lambda: topic not in world.admin.list_topics(timeout=PATIENCE_S).topics, f"{topic} is gone", PATIENCE_S)
+    create_topics(world.bootstrap, {topic: partitions}, config)
+
+
+def add_partition(world: World, topic: str) -> int:
+    """The new partition's number, once the broker knows it."""
+    world.sinks[topic] += 1
+    number = world.sinks[topic]
+    for future in world.admin.create_partitions([NewPartitions(topic, number)]).values():
+        future.result(PATIENCE_S)
+    with Reader(world.bootstrap) as reader:
+        await_true(lambda: len(reader.partitions_of([topic])) == number, f"{topic} has {number} partitions", PATIENCE_S)
+    return number - 1
 
 
 def _source_recreated(world: World, place: Partition) -> list[Expected]:
@@ -204,12 +209,20 @@ def _source_recreated(world: World, place: Partition) -> list[Expected]:
 
 
 def configure(world: World, topic: str, settings: dict[str, str]) -> None:
+    """On return the broker tells of them."""
     entries = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     for future in world.admin.incremental_alter_configs([resource]).values():
         future.result(PATIENCE_S)
+
+    def told() -> bool:
+        (future,) = world.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        found = future.result(PATIENCE_S)
+        return all(found[name].value == value for name, value in settings.items())
+
+    await_true(told, f"the broker has the settings {settings} of {topic}", PATIENCE_S)
 
 
 def _source_compacted(world: World, place: Partition) -> list[Expected]:

@@ -14,7 +14,8 @@ from spark_batch.model import Depth, ExitCode, Kind, Range, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
 from tests.audit.scenes import delete_records, recreate
-from tests.audit.world import PATIENCE_S, World
+from tests.audit.settling import PATIENCE_S
+from tests.audit.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,8 @@ from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
 from tests.audit.scenes import configure, recreate
-from tests.audit.world import PATIENCE_S, World
+from tests.audit.settling import PATIENCE_S
+from tests.audit.world import World
 from tests.support.broker import create_topics, unique
 from tests.support.pipelines import await_true
 
@@ -143,7 +144,7 @@ def test_a7_a_source_from_which_compaction_removed_records_is_never_complete(
             return len(read(cluster.bootstrap, [topic])) < before // 2
         return False
 
-    await_true(removed, "records are compacted away")
+    await_true(removed, "records are compacted away", 2 * PATIENCE_S)
     judgement = auditor(world.path)
     assert found(judgement.findings) == [Expected(Kind.COMPACTED, topic, 0, None)]
     assert judgement.exit_code is ExitCode.CANNOT_JUDGE

@@ -8,16 +8,16 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined] # its stubs export less than it does
 
 from devkit.reader import read
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import KINDS, Expected, expected_at, found, sow
-from tests.audit.scenes import SCENES, set_offset
+from tests.audit.scenes import SCENES, add_partition, set_offset
 from tests.audit.sensitivity import judged, mixed, scene
-from tests.audit.world import PATIENCE_S, World
+from tests.audit.settling import PATIENCE_S
+from tests.audit.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,11 +132,7 @@ def test_what_comes_after_the_last_audit_for_records_judged_then_is_one_too_many
     back = [Expected(Kind.OFFSETS_UNKNOWN, *part.place, part.from_) for part in again.parts]
     assert (between.exit_code, Counter(found(between.findings))) == (ExitCode.CANNOT_JUDGE, Counter(back))
 
-    world.sinks[zombie.topic] += 1
-    more = NewPartitions(zombie.topic, world.sinks[zombie.topic])
-    for future in world.admin.create_partitions([more]).values():
-        future.result(PATIENCE_S)
-    zombie.partition = more.new_total_count - 1
+    zombie.partition = add_partition(world, zombie.topic)
     world.transactions.insert(half, dataclasses.replace(again, sequence=1, incarnation="another", late=[zombie]))
     world.write(half)
     second = auditor(world.path, state=state)

@@ -17,7 +17,10 @@ import orjson
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicCollection, TopicPartition
 
 from devkit.admin import admin_client
+from devkit.reader import Reader
+from tests.audit.settling import PATIENCE_S, await_settled
 from tests.support.broker import create_topics, unique
+from tests.support.pipelines import await_true
 from transforms.loading import load_pipeline
 from transforms.records import Failure
 from worker.dead_letter import dead_letters
@@ -34,7 +37,6 @@ Place: TypeAlias = "tuple[str, int, int]"
 """(topic, partition, offset)"""
 
 EPOCH_MS = 1_760_000_000_000
-PATIENCE_S = 30.0
 WORKERS = ("one", "two", "three")
 
 _YAML = """\
@@ -192,6 +194,9 @@ class World:
         self.begins = dict.fromkeys(self.sources, skip)
         self._window, self._apart = window, apart
         self._sow(records)
+        with Reader(bootstrap) as reader:
+            # The plan depends on the sources' ends: before the last markers have landed they would not be those of the seed.
+            await_settled(reader, [f"{self.name}.{letter}" for letter in "ab"])
         messages = self._harvest()
         self.fates: dict[Place, Fate] = {}
         self.gaps: dict[Partition, list[int]] = {}
@@ -232,7 +237,7 @@ class World:
                 for place in self.sources:
                     for _ in range(self.dice.randint(1, 5)):
                         _feed(producer, place, -1, self.dice)
-                in_transactions.flush(PATIENCE_S)
+                assert in_transactions.flush(PATIENCE_S) == 0
                 in_transactions.abort_transaction(PATIENCE_S)
             assert plain.flush(PATIENCE_S) == 0
 
@@ -428,7 +433,10 @@ class World:
     # Writing
 
     def write(self, begin: int = 0, end: int | None = None) -> None:
-        """The plan's transactions, in order, with aborted copies and foreign records among them; or those of [begin, end)."""
+        """The plan's transactions, in order, with aborted copies and foreign records among them; or those of [begin, end).
+
+        On return all of it can be read, and the group's offsets are those of the last transaction.
+        """
         producers = {worker: self._producer(worker) for worker in WORKERS}
         foreign = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
         group = Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.loaded.spec.group})
@@ -440,7 +448,7 @@ class World:
                 if transaction.aborted_before:
                     producer.begin_transaction()
                     self._produce(producer, [p.copy() for p in self._messages(transaction)])
-                    producer.flush(PATIENCE_S)
+                    assert producer.flush(PATIENCE_S) == 0
                     producer.abort_transaction(PATIENCE_S)
                 producer.begin_transaction()
                 self._produce(producer, self._messages(transaction))
@@ -454,6 +462,17 @@ class World:
             assert foreign.flush(PATIENCE_S) == 0
         finally:
             group.close()
+        self._await_written(self.transactions[begin:end])
+
+    def _await_written(self, transactions: list[Transaction]) -> None:
+        offsets = {part.place: part.to for transaction in transactions for part in transaction.parts}
+        with Reader(self.bootstrap) as reader:
+            await_settled(reader, [*self.sinks, self.letters, self.receipts])
+            await_true(
+                lambda: reader.committed_offsets(self.loaded.spec.group, offsets) == offsets,
+                f"the group has committed {offsets}",
+                PATIENCE_S,
+            )
 
     def _producer(self, worker: str) -> Producer:
         producer = Producer(
