@@ -93,10 +93,11 @@ def test_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Path("payments.yaml").write_text(pipeline, encoding="utf-8")
     app = typer.Typer()
     register(app)
-    tried = CliRunner().invoke(app, ["try", "payments.yaml"], input='{"status": "ok", "amount": 2}\n17\n')
+    runner = CliRunner(env={"FORCE_COLOR": None, "TTY_COMPATIBLE": None})  # what CI servers may set
+    tried = runner.invoke(app, ["try", "payments.yaml"], input='{"status": "ok", "amount": 2}\n17\n')
     assert tried.stdout == transcript(page, "reckon try payments.yaml")
     Path("payments.yaml").write_text(pipeline.replace("amount_cents: 115}", "amount_cents: 114}"), encoding="utf-8")
-    failed = CliRunner().invoke(app, ["test", "payments.yaml"])
+    failed = runner.invoke(app, ["test", "payments.yaml"])
     assert failed.stdout == transcript(page, "reckon test payments.yaml")
 
 

@@ -38,10 +38,14 @@ tests:
 BAD = "name: bad\nsource: {topics: [in]}\nsink: {topic: out}\nsteps:\n  - drop: [x]\n  - filter: x\n  - set: {a: 1}\n  - drop: [a]\n"
 
 
+# What CI servers may set; rich would take it for a terminal.
+RUNNER = CliRunner(env={"FORCE_COLOR": None, "TTY_COMPATIBLE": None})
+
+
 def reckon(*arguments: str | Path, stdin: bytes = b"") -> Result:
     app = typer.Typer(pretty_exceptions_enable=False)
     register(app)
-    return CliRunner().invoke(app, list(map(str, arguments)), input=stdin, catch_exceptions=False)
+    return RUNNER.invoke(app, list(map(str, arguments)), input=stdin, catch_exceptions=False)
 
 
 @pytest.fixture
