@@ -18,8 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs ex
 )
 
 from devkit.admin import admin_client
-from tests.audit.settling import PATIENCE_S
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

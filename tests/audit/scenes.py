@@ -23,9 +23,8 @@ from devkit.reader import Reader
 from spark_batch.model import Kind
 from tests.audit.hanging import hang
 from tests.audit.planting import Expected
-from tests.audit.settling import PATIENCE_S
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable

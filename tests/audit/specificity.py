@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_batch.model import Depth, ExitCode, Verdict
-from tests.audit.settling import PATIENCE_S
 from tests.audit.turmoil import Turmoil, Turns
+from tests.support.pipelines import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

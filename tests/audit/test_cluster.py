@@ -11,9 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from spark_batch.model import Depth
-from tests.audit.settling import PATIENCE_S, drain
 from tests.audit.standalone import BIN, environment, standalone_cluster
-from tests.support.pipelines import Scene
+from tests.support.pipelines import PATIENCE_S, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +43,7 @@ def test_the_audit_runs_unchanged_on_a_cluster(bootstrap: str, tmp_path: Path) -
     its output one line, and the page is there. An output by another hand is found."""
     with Scene(bootstrap, tmp_path, records=50) as scene, standalone_cluster(tmp_path) as master:
         scene.produce(200)
-        drain(scene)
+        scene.drain()
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce(scene.sink, b"{}", headers=[("reckon.source", f"{scene.source}/9/0/0")])
         assert producer.flush(PATIENCE_S) == 0

@@ -25,9 +25,8 @@ from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import OpenTransaction, Range
 from spark_batch.topics import read_topic
 from tests.audit.hanging import EPOCH, PRODUCER_ID, hang
-from tests.audit.settling import PATIENCE_S
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from spark_batch.errors import AuditError, CannotStartError
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth
 from spark_batch.security import java_options
-from tests.audit.settling import PATIENCE_S, drain
-from tests.support.pipelines import EPOCH_MS, Scene
+from tests.support.pipelines import EPOCH_MS, PATIENCE_S, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A pipeline that a worker ran over 300 records."""
     with Scene(bootstrap, tmp_path_factory.mktemp("entry"), records=50) as scene:
         scene.produce(300)
-        drain(scene)
+        scene.drain()
         yield scene
 
 
@@ -68,7 +67,7 @@ def test_increments(run: Run, scene: Scene, tmp_path: Path) -> None:
     assert sum(first.sequences.values()) == len(scene.receipt_values())
 
     scene.produce(50)
-    drain(scene, "two")
+    scene.drain("two")
     producer = Producer({"bootstrap.servers": scene.bootstrap})
     producer.produce(scene.sink, b"{}", headers=[("reckon.source", f"{scene.source}/7/0/0")])
     assert producer.flush(PATIENCE_S) == 0
@@ -92,7 +91,7 @@ def test_since_begins_with_the_transactions_of_that_time(run: Run, bootstrap: st
     """At the millisecond, or where the receipt begins that holds it. Of two doubled outputs one has a source so young: only it is told."""
     with Scene(bootstrap, tmp_path, records=20) as scene:
         scene.produce(100)  # a millisecond apart
-        drain(scene)
+        scene.drain()
         outputs = [each for each in scene.outputs() if each.topic == scene.sink]
         outputs.sort(key=lambda each: each.timestamp_ms)
         producer = Producer({"bootstrap.servers": bootstrap})

@@ -10,7 +10,6 @@ import pytest
 from devkit.reader import Reader
 from spark_batch.model import Depth, Disorder, ExitCode, Kind, LatencyRow, Range, Verdict
 from tests.audit.auditor import Auditor
-from tests.audit.settling import drain
 from tests.support.pipelines import Scene
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def scene(
     with Scene(bootstrap, tmp_path_factory.mktemp("judge"), records=100) as made:
         made.produce(RECORDS // 2)
         made.produce_in_transactions(RECORDS // 2)
-        drain(made)
+        made.drain()
         yield made
 
 
@@ -141,10 +140,10 @@ def test_outputs_from_before_lineage_was_switched_on_are_unverifiable_and_not_mi
     """Receipts say which those are. Switched off, all of them are compared by content: a header more or less is no difference there."""
     with Scene(bootstrap, tmp_path, records=100) as scene:
         scene.produce(60)
-        drain(scene, env={"RECKON_LINEAGE": "false"})
+        scene.drain(env={"RECKON_LINEAGE": "false"})
         bare = scene.committed()
         scene.produce(40)
-        drain(scene)
+        scene.drain()
         judgement = auditor(scene.path)
         ranges = [(f.kind, f.topic, f.partition, f.offset, f.end) for f in judgement.findings]
         assert ranges == [(Kind.OTHER_TRANSFORM, *place, 0, end) for place, end in sorted(bare.items())]

@@ -15,10 +15,9 @@ from spark_batch.multiset import _pairs
 from spark_batch.sides import BEFORE, EXPECTED, FLYING, FOUND
 from tests.audit.auditor import Auditor
 from tests.audit.planting import KINDS, Expected, found, sow
-from tests.audit.settling import PATIENCE_S, drain
 from tests.audit.test_judge import verdicts
 from tests.audit.world import World
-from tests.support.pipelines import EPOCH_MS, Scene
+from tests.support.pipelines import EPOCH_MS, PATIENCE_S, Scene
 from worker.lineage import HEADER
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def test_real_workers_without_lineage_are_complete_by_content_and_the_next_audit
         for _ in range(5):  # the same to the last bit: nobody can tell their outputs apart
             twins.produce(scene.source, b'{"n": 1}', b"twin", 0, timestamp=EPOCH_MS)
         assert twins.flush(PATIENCE_S) == 0
-        drain(scene)
+        scene.drain()
         first = auditor(scene.path, state=state)
         assert (first.exit_code, first.findings, first.depth) == (ExitCode.COMPLETE, (), Depth.CONTENT)
         assert judged(first) == verdicts(scene)
@@ -86,7 +85,7 @@ def test_real_workers_without_lineage_are_complete_by_content_and_the_next_audit
         assert all(row.foreign == row.in_flight == 0 for row in first.ledger)
         assert all(balance.claimed == balance.found > 0 for balance in first.balances)
         scene.produce(150)
-        drain(scene)
+        scene.drain()
         second = auditor(scene.path, state=state)
         assert (second.exit_code, second.findings) == (ExitCode.COMPLETE, ())
         total = {verdict: n + judged(second)[verdict] for verdict, n in judged(first).items()}

@@ -14,8 +14,8 @@ from spark_batch.model import Depth, ExitCode, Kind, Range, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
 from tests.audit.scenes import delete_records, recreate
-from tests.audit.settling import PATIENCE_S
 from tests.audit.world import World
+from tests.support.pipelines import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

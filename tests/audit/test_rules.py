@@ -27,10 +27,9 @@ from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
 from tests.audit.scenes import configure, recreate
-from tests.audit.settling import PATIENCE_S
 from tests.audit.world import World
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,20 +8,17 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined] # its stubs export less than it does
 
 import spark_batch.audit
-from devkit.admin import admin_client
 from spark_batch.cut import take_cut
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth, ExitCode, Kind
 from spark_batch.topics import read_topic
 from tests.audit import specificity
 from tests.audit.auditor import Auditor
-from tests.audit.settling import PATIENCE_S, drain
 from tests.audit.turmoil import Turmoil
 from tests.audit.world import World
-from tests.support.pipelines import Scene, await_true
+from tests.support.pipelines import PATIENCE_S, Scene, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,22 +48,18 @@ def test_a_source_partition_that_is_added_and_worked_off_during_the_cut_raises_n
     """After its sources were described, before the ends of its outputs are asked for: neither orphans now nor losses in the next audit."""
     monkeypatch.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
     read_offsets, looks = KafkaAdmin.committed, []
-    kafka = admin_client(bootstrap)  # held: a client that is collected cancels what it was asked
     state = tmp_path / "state"
     with Scene(bootstrap, tmp_path, records=50) as scene:
         scene.produce(60)
-        drain(scene)
+        scene.drain()
 
         def committed(admin: KafkaAdmin, *rest: Any) -> dict[Partition, int]:
             found = read_offsets(admin, *rest)
             looks.append(found)
             if len(looks) == 1:
-                for future in kafka.create_partitions([NewPartitions(scene.source, 3)]).values():
-                    future.result(PATIENCE_S)
-                await_true(lambda: admin.topics([scene.source])[scene.source].partitions == 3, "it is there")
-                scene.partitions.append((scene.source, 2))
+                scene.add_partitions(3)
                 scene.produce(20, partition=2)
-                drain(scene)
+                scene.drain()
             return found
 
         monkeypatch.setattr(KafkaAdmin, "committed", committed)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Self
 
-from tests.audit.settling import PATIENCE_S, await_settled, drain
-from tests.support.pipelines import Scene, await_true, events, faults
+from tests.support.pipelines import PATIENCE_S, Scene, await_true, events, faults
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 _CHUNK = 200
-_DRAIN_S = 120.0
-"""Workers that were killed hold their partitions until their sessions end."""
 
 
 @dataclass(slots=True)
@@ -113,8 +110,8 @@ class Turmoil:
         """No more load or faults; what killed workers left open is aborted, and one worker without faults works off what is left."""
         self._end()
         self.check()
-        await_settled(self.scene.reader, [self.scene.sink, self.scene.dead_letters, self.scene.receipts])
-        drain(self.scene, "settler", within_s=_DRAIN_S)
+        self.scene.settle()
+        self.scene.drain("settler")
 
     def _lives(self) -> list[WorkerProcess]:
         return [worker for worker in self.scene.workers if worker.instance_id != "settler"]

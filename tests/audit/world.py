@@ -18,9 +18,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicCollec
 
 from devkit.admin import admin_client
 from devkit.reader import Reader
-from tests.audit.settling import PATIENCE_S, await_settled
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
 from transforms.records import Failure
 from worker.dead_letter import dead_letters
@@ -196,7 +195,7 @@ class World:
         self._sow(records)
         with Reader(bootstrap) as reader:
             # The plan depends on the sources' ends: before the last markers have landed they would not be those of the seed.
-            await_settled(reader, [f"{self.name}.{letter}" for letter in "ab"])
+            reader.await_stable([f"{self.name}.{letter}" for letter in "ab"])
         messages = self._harvest()
         self.fates: dict[Place, Fate] = {}
         self.gaps: dict[Partition, list[int]] = {}
@@ -467,7 +466,7 @@ class World:
     def _await_written(self, transactions: list[Transaction]) -> None:
         offsets = {part.place: part.to for transaction in transactions for part in transaction.parts}
         with Reader(self.bootstrap) as reader:
-            await_settled(reader, [*self.sinks, self.letters, self.receipts])
+            reader.await_stable([*self.sinks, self.letters, self.receipts])
             await_true(
                 lambda: reader.committed_offsets(self.loaded.spec.group, offsets) == offsets,
                 f"the group has committed {offsets}",
