@@ -26,9 +26,11 @@ GRACE_S = 5.0
 
 
 class Orphans:
-    """Looks for them once after each generation. ``unassigned``: from our member id to the partitions that we are to see to."""
+    """Looks for them once after each generation. ``unassigned``: from our member id to the partitions that we are to see to; None where
+    that is not known: it is asked again.
+    """
 
-    def __init__(self, settings: Settings, unassigned: Callable[[str], AbstractSet[Partition]]) -> None:
+    def __init__(self, settings: Settings, unassigned: Callable[[str], AbstractSet[Partition] | None]) -> None:
         static = STATIC_ID in settings.consumer and is_classic(settings)
         self._after_s = int(settings.consumer.get("session.timeout.ms", 45_000)) / 1000 + GRACE_S if static else None
         self._unassigned = unassigned
@@ -45,5 +47,9 @@ class Orphans:
         if time.monotonic() < self._due:
             return frozenset()
         self._due = float("inf")
-        known, self._known = self._known, self._unassigned(member_id() or "")
+        unassigned = self._unassigned(member_id() or "")
+        if unassigned is None:
+            self._due = time.monotonic() + GRACE_S
+            return frozenset()
+        known, self._known = self._known, unassigned
         return frozenset() if self._known == known else self._known

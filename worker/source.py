@@ -59,7 +59,7 @@ class Source:
         offsets: Offsets,
         watchdog: Watchdog,
         ids_of: Callable[[Collection[str]], dict[str, str]],
-        unassigned: Callable[[str], AbstractSet[Partition]] = lambda _: frozenset(),
+        unassigned: Callable[[str], AbstractSet[Partition] | None] = lambda _: frozenset(),
     ) -> None:
         self._settings = settings
         self._offsets = offsets

@@ -44,6 +44,9 @@ _CLIENT_SETTINGS = (
 DESCRIBE_S = 5.0
 IDS_S = 1.0
 """Less, as records wait meanwhile, and receipts do without."""
+LEFT_BEHIND_S = 3600.0
+"""For a request to a group's coordinator: librdkafka aborts the process when the answer comes after the request's timeout (#4605, assertion
+`eonce->refcnt > 0`). So it is its future that is given up, and the answer may come as late as it likes."""
 
 _MAY_BE_SURROUNDINGS = (ExitCode.FATAL, ExitCode.FENCED, ExitCode.DEAD_LETTER_LIMIT)
 """Ends whose cause may be a topic that is gone: its outputs time out, and with them the transactions."""
@@ -147,13 +150,13 @@ class Topics:
                 _log.warning("topic id unknown", topic=topic, reason=str(exception))
         return found
 
-    def unassigned(self, member_id: str) -> frozenset[Partition]:
-        """Source partitions that no member of the group has; none while it rebalances, where the broker does not tell, or where it is for
-        another member to see to them: one of them all.
+    def unassigned(self, member_id: str) -> frozenset[Partition] | None:
+        """Source partitions that no member of the group has; none while it rebalances, or where it is for another member to see to them:
+        one of them all. None where the broker does not tell in time.
         """
         try:
             (described,) = self._admin.describe_consumer_groups(
-                [self._settings.group_id], request_timeout=IDS_S
+                [self._settings.group_id], request_timeout=LEFT_BEHIND_S
             ).values()
             group = described.result(timeout=2 * IDS_S)
             first = min((member.member_id for member in group.members), default="")
@@ -161,8 +164,8 @@ class Topics:
                 return frozenset()
             topics = self._admin.list_topics(timeout=IDS_S).topics
         except (KafkaException, TimeoutError) as exception:
-            _log.warning("the group's assignment is unknown", reason=str(exception))
-            return frozenset()
+            _log.warning("the group's assignment is unknown", reason=str(exception) or "no answer in time")
+            return None
         held = {(p.topic, p.partition) for member in group.members for p in member.assignment.topic_partitions}
         ours = source_topics(self._settings, topics)
         return frozenset((name, n) for name in ours if name in topics for n in topics[name].partitions) - held

@@ -22,15 +22,16 @@ class Group:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, config: dict[str, object]) -> None:
         self.now = 1000.0
-        self.orphans: set[Partition] = set()
+        self.orphans: set[Partition] | None = set()
+        """None: the broker does not tell."""
         self.asked: list[str] = []
         monkeypatch.setattr("worker.orphans.time", SimpleNamespace(monotonic=lambda: self.now))
         given = settings()
         self.look = Orphans(replace(given, consumer={**given.consumer, **config}), self._unassigned)
 
-    def _unassigned(self, member_id: str) -> set[Partition]:
+    def _unassigned(self, member_id: str) -> set[Partition] | None:
         self.asked.append(member_id)
-        return set(self.orphans)
+        return self.orphans
 
     def found_after(self, seconds: float) -> set[Partition]:
         self.look.assigned()
@@ -49,6 +50,20 @@ def test_the_group_is_asked_once_after_each_generation(monkeypatch: pytest.Monke
     group.now += 1000
     assert group.look.found(lambda: "m") == set()
     assert group.asked == ["m"]
+
+
+def test_a_group_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the partitions would stand still until the next generation, whenever that is."""
+    group = Group(monkeypatch, STATIC)
+    group.orphans = None
+    assert group.found_after(10 + GRACE_S) == set()
+
+    group.orphans = {A}
+    assert group.look.found(lambda: "m") == set()
+    assert group.asked == ["m"]
+    group.now += GRACE_S
+    assert group.look.found(lambda: "m") == {A}
+    assert group.asked == ["m", "m"]
 
 
 def test_a_join_that_was_of_no_use_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
