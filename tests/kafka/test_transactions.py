@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from tests.support.broker import create_topics
 from tests.support.pipelines import LASTING, PATIENCE_S, Scene, await_true, events, faults, last_offsets
@@ -125,7 +124,7 @@ def test_t3_the_commit_carries_the_current_member_and_generation(scene: Scene, m
         source.subscribe()
         collect_until(source, lambda: len(offsets.owned) == 2, "both partitions are ours")
         member, generation = parse_group_metadata(source.group_metadata())
-        assert [member] == members(scene)
+        assert [member] == scene.members()
 
         with other_member(scene) as other:
             later: list[tuple[str, int]] = []
@@ -309,7 +308,7 @@ def test_t9_rebalances_happen_only_inside_collect(scene: Scene, monkeypatch: pyt
         before = generation()
         with other_member(scene) as other:
             await_true(lambda: generation() > before, "the client has heard in the background that the group moves on")
-            assert len(members(scene)) == 2
+            assert len(scene.members()) == 2
             assert set(scene.partitions) == offsets.owned
             assert set(batch.runs) <= offsets.owned
             assert threads == []
@@ -338,15 +337,6 @@ def collect_until(source: Source, condition: Callable[[], object], what: str) ->
         if condition():
             return batch
         assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {what}"
-
-
-def members(scene: Scene) -> list[str]:
-    """Ids of the group's members, by the broker's word."""
-    admin = AdminClient(
-        {"bootstrap.servers": scene.bootstrap}
-    )  # a name: without one it is gone before the answer comes
-    (future,) = admin.describe_consumer_groups([scene.name], request_timeout=PATIENCE_S).values()
-    return [member.member_id for member in future.result(2 * PATIENCE_S).members]
 
 
 class other_member:  # noqa: N801 - a context manager used like a function

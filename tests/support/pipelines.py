@@ -232,6 +232,12 @@ class Scene:
         """The group's offsets as they can be seen: a commit's markers stand there sooner or later than in the topics (see ``settle``)."""
         return self.reader.committed_offsets(self.name, self.partitions)
 
+    def members(self) -> list[str]:
+        """Ids of the group's members, by the broker's word: those of a rebalance that is under way, too."""
+        admin = admin_client(self.bootstrap)
+        (future,) = admin.describe_consumer_groups([self.name], request_timeout=PATIENCE_S).values()
+        return [member.member_id for member in future.result(2 * PATIENCE_S).members]
+
     def await_committed(self, records: int) -> None:
         """Until the group has committed so many offsets, over all partitions. To read what was committed with them: ``settle``."""
         await_true(lambda: sum(self.committed().values()) >= records, f"{records} offsets committed")
