@@ -35,7 +35,7 @@ SLOWEST_S = 120.0
 """For any one stage; usual are seconds."""
 
 FEED_S = 8.0
-"""The workers would take two seconds for all orders: fed slowly, there is time to kill one in the middle."""
+"""The workers would take two seconds for all orders. From four tenths on they come more slowly still, until one is killed (Feeder)."""
 
 TRANSACTION_TIMEOUT_S = 30
 """The worker's default, stated so that the demo may speak of it."""

@@ -33,7 +33,7 @@ class FeedError(DevkitError):
 
 
 class Feeder:
-    """`n` orders to `topic`, spread evenly over about `seconds`. A context manager: entering starts, leaving stops and joins.
+    """`n` orders to `topic`, `n / seconds` of them in a second. A context manager: entering starts, leaving stops and joins.
 
     From four tenths of them on they come slowly until `hurry`: so there is work for as long as it takes to catch a worker at it, however
     slow the machine is.

@@ -64,6 +64,10 @@ class Reader:
             found += [(topic, number) for number in metadata.partitions]
         return sorted(found)
 
+    def topics(self) -> set[str]:
+        """The names of all topics, the brokers' own ones, too."""
+        return set(self._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics)
+
     def begin_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that is still in the log, per partition."""
         return self._list_offsets(partitions, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
@@ -94,16 +98,17 @@ class Reader:
                 time.sleep(0.05)
 
     def await_stable(self, topics: Iterable[str], timeout_s: float = 60.0) -> None:
-        """Wait until no transaction is open in these topics. ReadError, with the partitions that one still holds back, when it lasts.
+        """Wait until all that is in these topics now can be read: until each transaction that is open in them is over. ReadError, with
+        the partitions that one still holds back, when it lasts.
 
         A commit is answered when it is decided, before its markers are written, and each partition has its own (KIP-98): the group's
         offsets, or a worker that has ended with 0, say nothing of when readers see the outputs.
         """
         partitions = self.partitions_of(topics)
         deadline = time.monotonic() + timeout_s
+        # Once, and first: a stable offset that has come up to it left nothing open below it, whatever is written behind it meanwhile.
+        high = self.end_offsets(partitions, committed=False)
         while True:
-            # In this order: both ends rise, so a stable offset that has come up to an earlier high watermark left nothing open below it.
-            high = self.end_offsets(partitions, committed=False)
             stable = self.end_offsets(partitions)
             held = sorted(p for p in partitions if stable[p] < high[p])
             if not held:

@@ -20,7 +20,7 @@ from devkit.errors import DevkitError
 from tests.faults import judges, recovery
 from tests.faults.console import ConsoleError, ConsoleReader
 from tests.faults.model import NotProvenError
-from tests.faults.outside import OUTSIDE, STORM
+from tests.faults.outside import OF_BROKERS, OUTSIDE, STORM
 from tests.faults.storms import MOST
 from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
@@ -75,6 +75,8 @@ class Result:
     """Why the round is no proof: a worker's fault that did not come, a worker that hung."""
     unproven: list[str] = field(default_factory=list)
     """Faults from outside that were planned and cannot be shown to have taken place: they do not count."""
+    disturbed: list[tuple[float, float]] = field(default_factory=list)
+    """When brokers or the way to them were disturbed, shown or not, until all was whole again: seconds of `time.time()`."""
     surprises: list[str] = field(default_factory=list)
     stands: list[Stand] = field(default_factory=list)
     aborted: int = 0
@@ -176,6 +178,7 @@ def _disturb(result: Result, arena: Arena, crew: Crew, lines: Sequence[Line], wa
     dice = Random(result.round.seed)
     for name in result.round.outside:
         outside: list[Fault] = []
+        began = time.time()
         try:
             outside = OUTSIDE[name](arena, crew, lines[0], dice)
         except NotProvenError as error:
@@ -189,6 +192,8 @@ def _disturb(result: Result, arena: Arena, crew: Crew, lines: Sequence[Line], wa
                 recovery.never(fault, SETTLE_S)
         result.faults += outside
         arena.heal()
+        if name.startswith(OF_BROKERS):
+            result.disturbed.append((began, time.time()))
         for fault in outside:
             fault.over_at = time.time()
 

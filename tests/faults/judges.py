@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 def verifier(line: Line, watch: Watch) -> Opinion:
     """Sets, order, doubles, receipts and offsets, after the run; and what a concurrent reader saw must be what stands there now."""
+    problems = line.problems()  # which waits until all is settled: so before the outputs are read
     outputs = line.outputs()
-    problems = line.problems()
     for topic in (line.sink, line.dead_letters):
         stands: dict[int, list[tuple[int, bytes | None]]] = {}
         for record in outputs:

@@ -25,6 +25,19 @@ _Choose: TypeAlias = "Callable[[Arena, Line, Random], Target]"
 STORM = "rebalance storm"
 """It needs a source with many partitions: see `storms.MOST`."""
 
+OF_BROKERS = (
+    "kill",
+    "stop",
+    "pause",
+    "hiccup",
+    "disk full",
+    "rolling restart",
+    "slow network",
+    "connections cut",
+    "black hole",
+)
+"""How the names begin of those that hit brokers, or the way to them."""
+
 PAUSE_S = 5.0
 """Longer than a broker's session: others lead meanwhile."""
 HICCUP_S = 1.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,19 +15,8 @@ NEVER_S = 90.0
 
 ROUND_OVER, HIT_AGAIN = "the round was over", "it was hit again"
 
-OF_BROKERS = frozenset(
-    {
-        "black hole",
-        "broker kill",
-        "broker pause",
-        "broker stop",
-        "connections cut",
-        "disk full",
-        "rolling restart",
-        "slow network",
-    }
-)
-"""Kinds of faults that hit brokers or the way to them: meanwhile nobody may be there to end a transaction."""
+Span: TypeAlias = "tuple[float, float | None]"
+"""From when to when; None: nobody saw the end. Seconds of `time.time()`."""
 
 
 def measure(fault: Fault, commits: Iterable[Commit], hits: Iterable[Fault], load_ended: float) -> None:
@@ -65,19 +54,22 @@ def stuck(faults: Sequence[Fault]) -> list[str]:
     ]
 
 
-def amid(fault: Fault, faults: Iterable[Fault]) -> bool:
-    """Whether a fault of another kind was going on between it and the output after it: what took long is then not its doing alone."""
-    return any(other.kind != fault.kind and _overlap(other, fault.at, fault.over_at) for other in faults)
+def amid(fault: Fault, faults: Iterable[Fault], disturbed: Iterable[Span]) -> bool:
+    """Whether a fault of another kind was going on between it and the output after it: what took long is then not its doing alone.
+
+    ``disturbed``: when brokers or the way to them were, whether or not that could be shown.
+    """
+    others = ((other.at, other.over_at) for other in faults if other.kind != fault.kind)
+    return any(_overlap(span, (fault.at, fault.over_at)) for span in (*others, *disturbed))
 
 
-def amid_faults_of_brokers(stand: Stand, faults: Iterable[Fault]) -> bool:
-    """Whether a broker, or the way to it, was disturbed while a stable offset stood."""
-    return any(other.kind in OF_BROKERS and _overlap(other, stand.at, stand.at + stand.lasted_s) for other in faults)
+def amid_disturbance(stand: Stand, disturbed: Iterable[Span]) -> bool:
+    """Whether brokers or the way to them were disturbed while a stable offset stood."""
+    return any(_overlap(span, (stand.at, stand.at + stand.lasted_s)) for span in disturbed)
 
 
-def _overlap(fault: Fault, begin: float, end: float | None) -> bool:
-    """A fault of which nobody saw the end goes on."""
-    return (end is None or fault.at <= end) and (fault.over_at is None or fault.over_at >= begin)
+def _overlap(one: Span, other: Span) -> bool:
+    return (other[1] is None or one[0] <= other[1]) and (one[1] is None or one[1] >= other[0])
 
 
 def held(fault: Fault, bound_s: float) -> bool | None:

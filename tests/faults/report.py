@@ -68,7 +68,7 @@ read; of all else from the fault until every source partition of the last pipeli
 """
 
 WORKER_KILL_S, BROKER_KILL_S = 3.0, 15.0
-"""What recovery may take. A worker's that dies while brokers or other workers fail has the longer of the two."""
+"""What recovery may take. A worker's that dies amid faults of other kinds has the longer of the two; others' deaths are no excuse."""
 STABLE_S = 3.5
 """How long a stable offset may stand: the transaction timeout of the workers, and the second after which coordinators look for such."""
 
@@ -175,12 +175,12 @@ def _bounded(results: Sequence[Result]) -> list[tuple[str, float, list[Fault]]]:
     for result in results:
         for fault in result.faults:
             if fault.kind == "worker kill":
-                (amid if recovery.amid(fault, result.faults) else alone).append(fault)
+                (amid if recovery.amid(fault, result.faults, result.disturbed) else alone).append(fault)
             elif fault.kind == "broker kill":
                 brokers.append(fault)
     return [
-        ("worker kill, nothing else going on", WORKER_KILL_S, alone),
-        ("worker kill amid other faults", BROKER_KILL_S, amid),
+        ("worker kill, no other kind of fault going on", WORKER_KILL_S, alone),
+        ("worker kill amid faults of other kinds", BROKER_KILL_S, amid),
         ("broker kill", BROKER_KILL_S, brokers),
     ]
 
@@ -190,7 +190,7 @@ def _stable_offsets(results: Sequence[Result]) -> list[tuple[str, str]]:
     calm, amid = list[Stand](), list[Stand]()
     for result in results:
         for stand in result.stands:
-            (amid if recovery.amid_faults_of_brokers(stand, result.faults) else calm).append(stand)
+            (amid if recovery.amid_disturbance(stand, result.disturbed) else calm).append(stand)
     return [
         ("all brokers well", _stood(calm, STABLE_S)),
         ("amid faults of brokers or the network", _stood(amid, BROKER_KILL_S)),

@@ -73,7 +73,7 @@ def test_a_killed_leader(arena: Arena, topic: str) -> None:
     assert found, fault.proof
     new = int(found[1])
     assert new != target.number
-    await_true(lambda: arena.leader(topic, 0) == new, "the broker that is asked knows the new leader")
+    await_true(lambda: arena.leader(topic, 0) not in (-1, target.number), "the broker that is asked knows a new leader")
     with pytest.raises(NotProvenError, match="was dead before the kill"):
         brokers.kill_node(arena, target)
     arena.heal()

@@ -80,7 +80,7 @@ def test_every_fault_is_counted_in_the_bound_and_in_the_table(tmp_path: Path) ->
     ]
     played = [result(*faults)]
     words = (
-        "worker kill, nothing else going on: 1 of 4 within 3 s, 1 not within 90 s, "
+        "worker kill, no other kind of fault going on: 1 of 4 within 3 s, 1 not within 90 s, "
         "1 later than that, but hit again or the round over before it was seen; "
         "not measured: 2 (the round was over, after 1.0 s) (of those measured: median 2.50, worst 4.00)"
     )
@@ -109,17 +109,21 @@ def test_a_worker_killed_amid_other_faults_has_the_bound_of_brokers() -> None:
         return fault
 
     for other in (going_on(1, 10), going_on(15, 20), going_on(11, 12, "zombie"), going_on(1, None)):
-        assert report.liveness([result(slow, other)])[0].startswith("worker kill amid other faults: 1 of 1 within 15 s")
+        assert report.liveness([result(slow, other)])[0].startswith(
+            "worker kill amid faults of other kinds: 1 of 1 within 15 s"
+        )
     for other in (going_on(1, 9.9), going_on(15.1, 20), going_on(11, 12, "worker kill")):
-        assert report.liveness([result(slow, other)])[0].startswith("worker kill, nothing else going on: ")
+        assert report.liveness([result(slow, other)])[0].startswith("worker kill, no other kind of fault going on: ")
     assert "0 of 1 within 3 s" in report.liveness([result(slow), result(going_on(11, 12))])[0]
+    unproven = result(slow)
+    unproven.disturbed = [(14.0, 30.0)]
+    assert "1 of 1 within 15 s" in report.liveness([unproven])[0]
 
 
 def test_stable_offsets_that_stood_are_told_by_whether_brokers_were_well() -> None:
     """Faults of workers are no excuse: their transactions are ended when their time is up."""
-    played, broken = result(killed(10, 11)), killed(90, 91, kind="black hole")
-    broken.recovery_s, broken.over_at = 1.0, 95.0
-    played.faults.append(broken)
+    played = result(killed(10, 11))
+    played.disturbed = [(90.0, 95.0)]
     played.stands = [
         Stand("out[0] at 7", 11, 3.4),
         Stand("out[1] at 8", 30, 3.6),

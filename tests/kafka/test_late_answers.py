@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer
 
 from devkit import Cluster
-from tests.support.pipelines import Scene
+from tests.support.pipelines import Scene, await_true
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _ASKS_TWICE = """\
@@ -21,16 +23,25 @@ from pathlib import Path
 from transforms.loading import load_pipeline
 from worker.logs import configure
 from worker.settings import resolve
-from worker.topics import Topics
+import worker.topics
 from worker.watchdog import Watchdog
 
 configure("json", "error")
-topics = Topics(resolve(load_pipeline(Path(sys.argv[1]))), Watchdog(grace_s=60, call_limit_s=600))
-for name in "first", "second":
+topics = worker.topics.Topics(resolve(load_pipeline(Path(sys.argv[1]))), Watchdog(grace_s=60, call_limit_s=600))
+for name, worker.topics.IDS_S in ("first", 1.0), ("second", 60.0):
     print(topics.what_is_wrong(), flush=True)
     sys.stdin.readline()
     print(topics.unassigned(name), flush=True)
 """
+
+
+@contextlib.contextmanager
+def _member(scene: Scene) -> Iterator[None]:
+    """The group has one meanwhile, with all partitions."""
+    with contextlib.closing(Consumer({"bootstrap.servers": scene.bootstrap, "group.id": scene.name})) as member:
+        member.subscribe([scene.source])
+        await_true(lambda: member.poll(0.1) is None and member.assignment(), "it is a member")
+        yield
 
 
 def test_a_late_answer_about_the_group_does_not_end_the_process(tmp_path: Path) -> None:
@@ -38,11 +49,7 @@ def test_a_late_answer_about_the_group_does_not_end_the_process(tmp_path: Path) 
 
     The broker stands still while it is asked for the group's assignment; the worker gives up, then it answers, and is asked again.
     """
-    with Cluster() as cluster, Scene(cluster.bootstrap, tmp_path) as scene:
-        member = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": scene.name})
-        member.subscribe([scene.source])
-        while not member.assignment():
-            member.poll(0.1)
+    with Cluster() as cluster, Scene(cluster.bootstrap, tmp_path) as scene, _member(scene):
         (node,) = cluster.nodes
         with subprocess.Popen(
             [sys.executable, "-c", _ASKS_TWICE, str(scene.path)],
@@ -60,6 +67,5 @@ def test_a_late_answer_about_the_group_does_not_end_the_process(tmp_path: Path) 
             told.append(asking.stdout.readline())
             node.resume()
             told += asking.communicate("\n")[0].splitlines(keepends=True)
-        member.close()
     assert told == ["[]\n", "None\n", "[]\n", "frozenset()\n"]
     assert asking.returncode == 0

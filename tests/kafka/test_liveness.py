@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
-
 from tests.kafka.test_rebalance import owned
 from tests.support.pipelines import Scene, await_true, events, faults, under_load
 
@@ -74,12 +71,7 @@ def test_sources_that_changed_while_a_worker_was_dead_are_all_read(bootstrap: st
         worker = scene.worker()
         scene.await_committed(100)
         worker.kill()
-        admin = AdminClient({"bootstrap.servers": bootstrap})  # a name: without one it is gone before the answer comes
-        (future,) = admin.create_partitions([NewPartitions(scene.source, 3)]).values()
-        future.result(WITHIN_S)
-        scene.partitions = [(scene.source, number) for number in range(3)]
-        # Else a producer that asks too soon would be told of one partition, and drop what goes to the others.
-        await_true(lambda: scene.reader.partitions_of([scene.source]) == scene.partitions, "all are known", WITHIN_S)
+        scene.add_partitions(3)
         for number in range(3):
             scene.produce(30, partition=number)
         back = scene.worker()

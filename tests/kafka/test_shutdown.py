@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from devkit.ports import HOST, Port
 from tests.kafka.test_rebalance import owned
-from tests.support.pipelines import STEPS, Scene, await_true, events, in_background, under_load
+from tests.support.pipelines import STEPS, Scene, await_true, events, under_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,9 +86,9 @@ def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Sc
 
 
 def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(scene: Scene) -> None:
-    """Inside a transaction that lasts until the worker gives it up after ten seconds: the first SIGTERM waits, the second one does not."""
+    """Inside a transaction that lasts a minute: the first SIGTERM waits for it, the second one does not."""
     scene.produce(1000)
-    env = PATIENT | {"RECKON_CONSUMER_GROUP_INSTANCE_ID": "one"}
+    env = PATIENT | {"RECKON_CONSUMER_GROUP_INSTANCE_ID": "one", "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "270000"}
     worker = scene.worker(faults={"FAULT_DELAY_MS": "60000"}, env=env)
     sink = [(scene.sink, number) for number in range(3)]
     await_true(lambda: any(scene.reader.end_offsets(sink, committed=False).values()), "outputs of an open transaction")
@@ -211,7 +211,7 @@ def test_exit_code_2_for_a_setting_that_the_client_does_not_take(scene: Scene, n
 
 def test_exit_code_3_when_a_twin_is_alive(scene: Scene) -> None:
     """E2: two live workers with one instance id fence each other; one ends and names the setting, the data is exact."""
-    with in_background(lambda: scene.produce(6000, every_ms=1)):
+    with under_load(scene):
         twins = [
             scene.worker("twin", short=False, env={"RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300"}) for _ in range(2)
         ]

@@ -6,7 +6,8 @@ Each fault prints one line to stdout when it takes place, so that a test can pro
 - ``FAULT_SEED``: seed of everything random.
 - ``FAULT_ABORT_SHARE``: that share of the transactions is told to abort at send_offsets_to_transaction.
 - ``FAULT_UNKNOWN_SHARE``: that share of the commits raises a fatal error, half of them after the commit took place.
-- ``FAULT_DELAY_MS``: so long each transaction waits before its offsets are sent: work lasts, and stays open.
+- ``FAULT_DELAY_MS``: so long each transaction waits before its offsets are sent: work lasts, and stays open. The worker is so much more
+  patient with its producer.
 - ``FAULT_KILL``: ``point:n``: SIGKILL to itself at the n-th passing (from 1) of a point: before_begin, after_begin, between_produces,
   before_offsets, after_offsets, before_commit, inside_commit, after_commit.
 - ``FAULT_STOP``: ``point:n``: SIGSTOP to itself there (inside_commit aside), until somebody sends SIGCONT.
@@ -118,6 +119,7 @@ class FaultyProducer(Producer):
 def install() -> None:
     """Replace the Producer that the worker uses."""
     setattr(worker.transaction, "Producer", FaultyProducer)  # noqa: B010 - an imported name, which mypy would not let be assigned
+    worker.transaction.PATIENCE_S += _delay_s
     if _assign_delay_s:
         look_up = starting_offsets
 

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from devkit.admin import admin_client
-from devkit.reader import REQUEST_TIMEOUT_S, Reader
+from devkit.reader import Reader
 from devkit.verify import DEAD_LETTER, ExpectedRecord, StoredRecord, by_lineage, compare
 from devkit.verify_receipts import check_receipts, fates
 from devkit.workers import WorkerProcess
@@ -210,7 +210,7 @@ class Scene:
                 producer.produce(self.source, b'{"n": -1}', b"aborted")
                 producer.flush()
                 producer.abort_transaction(PATIENCE_S)
-        # Answered when the last transaction is over. Not await_stable: brokers may be killed meanwhile, with which this call is patient.
+        # Answered when the last transaction is over.
         Producer(config).init_transactions(PATIENCE_S)
 
     def settle(self) -> None:
@@ -219,8 +219,7 @@ class Scene:
         Markers are written after a commit was answered, here sooner than there: neither a worker's end nor the group's offsets tell that
         outputs and receipts are readable. What a killed worker left open is waited for, until its successor or its timeout ends it.
         """
-        known = self.reader._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
-        made = [topic for topic in known if topic.startswith(f"{self.name}.") and topic not in self.topics]
+        made = {topic for topic in self.reader.topics() if topic.startswith(f"{self.name}.")} - {*self.topics}
         self.reader.await_stable(made, PATIENCE_S)
         # The group's offsets are of another coordinator. As read_committed, librdkafka asks until none is pending any more (KIP-447).
         settings = {"bootstrap.servers": self.bootstrap, "group.id": self.name, "isolation.level": "read_committed"}
@@ -246,7 +245,17 @@ class Scene:
         """Until the group has committed all that is in the source now. To read what was committed with it: ``settle``."""
         self.reader.await_stable(self.topics, PATIENCE_S)
         ends = last_offsets(self.sources(), self.partitions)
-        await_true(lambda: all(self.committed().get(p, 0) >= end for p, end in ends.items()), f"{ends} committed")
+
+        def left() -> int:
+            committed = self.committed()
+            return sum(max(0, end - committed.get(partition, 0)) for partition, end in ends.items())
+
+        def less_than(records: int) -> Callable[[], bool]:
+            return lambda: left() < records
+
+        while before := left():
+            # However much there is: it is given up only when nothing of it gets done for so long.
+            await_true(less_than(before), f"something of {before} records, up to {ends}, is committed")
 
     def sources(self) -> list[StoredRecord]:
         return self.reader.read(self.topics)

@@ -37,7 +37,7 @@ def test_the_workers_own_topics_are_created(scene: Scene) -> None:
     own = [scene.dead_letters, scene.receipts]
     for topic in own:
         delete_topic(scene.bootstrap, topic)
-    await_true(lambda: not {*own} & set(scene.reader._admin.list_topics(timeout=PATIENCE_S).topics), "both are gone")
+    await_true(lambda: not {*own} & scene.reader.topics(), "both are gone")
     scene.produce(200)
     worker = scene.drain()
     assert [(topic, 1) for topic in own] == [(e["topic"], e["partitions"]) for e in events(worker, "created")]
@@ -92,7 +92,7 @@ def test_a_source_that_is_deleted_and_made_anew(scene: Scene) -> None:
 def test_a_source_that_is_missing_at_the_start_and_made_then(scene: Scene) -> None:
     """Exit code 2; started again it works."""
     delete_topic(scene.bootstrap, scene.source)
-    await_true(lambda: scene.source not in scene.reader._admin.list_topics(timeout=PATIENCE_S).topics, "it is gone")
+    await_true(lambda: scene.source not in scene.reader.topics(), "it is gone")
     code, message = ending(scene.worker())
     assert (code, message) == (
         2,
