@@ -1,7 +1,8 @@
-"""Whether an EndTxn may have been sent twice.
+"""Whether a request of a transaction may have been sent twice.
 
 librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch (E3,
-#5423). It does not say when it sends one again; how long the call took and what broke meanwhile tell where it cannot have.
+#5423), a TxnOffsetCommit could put its older offsets into one. It does not say when it sends one again; how long the call took and what
+broke meanwhile tell where it cannot have.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import time
 
 SLOW_END_S = 1.0
-"""A commit or an abort that took longer may have been sent twice."""
+"""What took longer may have been sent twice."""
 
 QUICK_END_S = 0.05
-"""A commit or an abort that took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first."""
+"""What took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first, with offsets for 500 ms
+(rd_kafka_txn_handle_TxnOffsetCommit)."""
 
 UNSURE_S = 30.0 + SLOW_END_S
 """librdkafka reports a broken connection and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
@@ -29,6 +31,6 @@ class Doubt:
         self._broken = time.monotonic()
 
     def sent_twice(self, took_s: float, calls: int) -> bool:
-        """Whether the EndTxn that was answered just now, after ``took_s`` and so many calls, may be on its way once more."""
+        """Whether the request that was answered after ``took_s`` and so many calls may be on its way once more."""
         troubled = time.monotonic() - self._broken < UNSURE_S
         return calls > 1 or took_s > SLOW_END_S or (troubled and took_s > QUICK_END_S)

@@ -71,6 +71,9 @@ class TransactionalProducer:
         self._fatal: KafkaError | None = None
         self._doubt = Doubt()
         self._renew = False
+        self._calls = 0
+        self._answers: list[tuple[str, float, int]] = []
+        """Of this transaction: the call, how long its answer took, in how many calls."""
         self._errands = Errands()
         self._limiter = Limiter()
         self._patience_s = min(PATIENCE_S, int(config.get("transaction.timeout.ms", 60_000)) / 1000 + SETTLE_S)
@@ -94,6 +97,7 @@ class TransactionalProducer:
         self._deliveries = Deliveries()
         self._fatal = None
         self._renew = False
+        self._answers = []
         # Forgotten before init_transactions, not after it: what breaks during it hides what breaks in the same way later.
         self._doubt = Doubt()
         self._producer = Producer(
@@ -113,7 +117,7 @@ class TransactionalProducer:
         """Begin a transaction; with a fresh producer where the one before ended in doubt.
 
         librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch
-        (E3, #5423). A fresh producer has a new epoch, which the old request cannot touch.
+        (E3, #5423), a TxnOffsetCommit could set its offsets back. A fresh producer has a new epoch, which the old request cannot touch.
         """
         if self._renew:
             self.open()
@@ -162,27 +166,25 @@ class TransactionalProducer:
         if len(self.producer):
             self._serve("flush", lambda: self.producer.flush(QUICK_FLUSH_S))
         try:
-            self._call("send_offsets_to_transaction", list(offsets), group_metadata, -1)
+            self._timed("send_offsets_to_transaction", list(offsets), group_metadata, -1)
         except TransactionError as error:
             raise self._cause(error) from error
         self._flush()
-        started = time.monotonic()
         try:
-            calls = self._call("commit_transaction", -1)
+            self._timed("commit_transaction", -1)
         except TransactionError as error:
             raise CommitUnknownError(error) from error
-        self._ended(started, calls)
+        self._ended()
 
     def abort(self) -> None:
         """Abort the transaction. TransactionError (RECREATE, FENCED, FATAL) when this producer cannot."""
         self._settle()
-        started = time.monotonic()
         try:
-            calls = self._call("abort_transaction", -1)
+            self._timed("abort_transaction", -1)
         except TransactionError as error:
             outcome = Outcome.RECREATE if error.outcome is Outcome.ABORT else error.outcome
             raise TransactionError(outcome, error.operation, error.error) from error
-        self._ended(started, calls)
+        self._ended()
         self._settle()
         self._deliveries.clear()
 
@@ -202,8 +204,25 @@ class TransactionalProducer:
         with contextlib.suppress(HungError), self._watchdog.guard("close producer"):
             self._errands.run(let_go, SETTLE_S + PATIENCE_S)
 
-    def _call(self, operation: str, *args: object, deadline: float | None = None) -> int:
-        """Call the producer until it is done (E1, E4: a retriable error means the same call again). Returns how many calls it took.
+    def _timed(self, operation: str, *args: object) -> None:
+        """`_call`, for `_ended`: of requests that may not come a second time, in a later transaction."""
+        started, before = time.monotonic(), self._calls
+        try:
+            self._call(operation, *args)
+        finally:
+            self._answers.append((operation, time.monotonic() - started, self._calls - before))
+
+    def _ended(self) -> None:
+        """Note whether a request of the transaction that has just ended may be on its way once more."""
+        self._serve("poll", lambda: self.producer.poll(0))  # the log lines and errors that came meanwhile
+        for operation, took_s, calls in self._answers:
+            if self._doubt.sent_twice(took_s, calls):
+                self._renew = True
+                _log.warning("fresh producer next", why=f"{operation} was slow, or a connection broke", took_s=took_s)
+        self._answers.clear()
+
+    def _call(self, operation: str, *args: object, deadline: float | None = None) -> None:
+        """Call the producer until it is done (E1, E4: a retriable error means the same call again).
 
         Not for ever: after PATIENCE_S without a result the outcome is RECREATE. A call that is still not back is left behind with its
         producer; whatever it does yet, it does with an epoch that the fresh one's init has ended (E3).
@@ -212,9 +231,10 @@ class TransactionalProducer:
         gives_up = time.monotonic() + self._patience_s
         while True:
             calls += 1
+            self._calls += 1
             try:
                 with self._watchdog.guard(operation):
-                    self._run(operation, args)
+                    return self._run(operation, args)
             except HungError as hung:
                 self._producer = None
                 error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {self._patience_s:g} s")  # noqa: SLF001
@@ -235,16 +255,19 @@ class TransactionalProducer:
                         "retrying", operation=operation, error=error.name(), reason=error.str(), calls=calls, **more
                     )
                 self._serve("poll", lambda: self.producer.poll(RETRY_PAUSE_S))
-            else:
-                return calls
 
     def _run(self, operation: str, args: tuple[object, ...]) -> None:
         """The call, in a thread that may come to it late, when another producer is in this one's place: so it is given this one.
 
-        In a list that it empties: a plain name would live on in an error's frames, and the client with it.
+        In a list that it empties: a plain name would live on in an error's frames, and the client with it. One that was given up before it
+        began is not made any more: a late init_transactions would fence the producer that has taken this one's place.
         """
         held = [self.producer]
-        self._errands.run(lambda: getattr(held.pop(), operation)(*args), self._patience_s)
+        try:
+            self._errands.run(lambda: getattr(held.pop(), operation)(*args), self._patience_s)
+        except HungError:
+            held.clear()
+            raise
 
     def _serve(self, operation: str, call: Callable[[], object]) -> None:
         """Serve callbacks by a poll or a flush.
@@ -257,16 +280,6 @@ class TransactionalProducer:
                 call()
         except (KafkaException, SystemError) as exception:
             self._fatal = kafka_error_in(exception)
-
-    def _ended(self, started: float, calls: int) -> None:
-        """Note whether the EndTxn that was just answered may be on its way once more."""
-        self._serve("poll", lambda: self.producer.poll(0))  # the log lines and errors that came meanwhile
-        took_s = time.monotonic() - started
-        self._renew = self._doubt.sent_twice(took_s, calls)
-        if self._renew:
-            _log.warning(
-                "fresh producer next", why="the end of a transaction was slow, or a connection broke", took_s=took_s
-            )
 
     def _produce_when_there_is_room(self, message: Message) -> None:
         """The local queue is full: serve it and produce the same record again (E7)."""
