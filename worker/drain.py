@@ -39,6 +39,8 @@ class Drain:
 
         A worker goes on while others have partitions that they have not committed to their ends: should one of them die, it is who is
         there to take them. What nobody has committed for want of records, commit markers for one, they commit while they wait.
+
+        To be asked with no records at hand: after a poll without any, or a commit. It asks the group only once ours are at their ends.
         """
         owned = offsets.owned
         at = {p: max(offsets.wanted(p) or 0, ends_reached.get(p, 0)) for p in owned}

@@ -55,6 +55,9 @@ PASS_MARKERS_S = 30.0
 """So long without a record, and commit markers behind the last one are committed, too. Not at once: that would be a transaction more for
 every burst of a transactional source."""
 
+ASK_DRAINED_S = 1.0
+"""So often it is asked whether all is drained while records keep coming: a source that is still written to need never be quiet."""
+
 COLLECT_GARBAGE_S = 5.0
 PAUSES_S = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0)
 """Before the n-th replay in a row. Short of any group timeout."""
@@ -117,16 +120,21 @@ class TransactionalLoop:
             self._producer.close()
 
     def _work(self, drained: Callable[[Offsets, dict[Partition, int]], Drained] | None) -> None:
-        swept = active = time.monotonic()
+        swept = active = asked = time.monotonic()
         while not self._watchdog.stopping:
             batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else self._most)
             if not batch and time.monotonic() - active > PASS_MARKERS_S:
                 self.source.pass_markers()
             if batch or self.source.pins or self._offsets.ranges():
-                self._transact(batch)
+                committed = self._transact(batch)
                 active = time.monotonic()
-            elif drained is not None:
+                # Not after a rewind: until the next poll the ends reached may be those of records that have yet to come again.
+                ask = committed and active - asked >= ASK_DRAINED_S
+            else:
+                ask = True
+            if ask and drained is not None:
                 so_far = drained(self._offsets, self.source.ends_reached)
+                asked = time.monotonic()
                 if so_far is Drained.ALL:
                     return
                 if so_far is Drained.OURS:
@@ -138,8 +146,8 @@ class TransactionalLoop:
                 del batch
                 gc.collect()
 
-    def _transact(self, batch: Batch) -> None:
-        """One transaction over the batch. Returns with the batch committed, or rewound so that its records come again."""
+    def _transact(self, batch: Batch) -> bool:
+        """One transaction over the batch. Returns with the batch committed (True), or rewound so that its records come again."""
         try:
             self._producer.begin()
             receipt = self._fill(batch)
@@ -149,7 +157,7 @@ class TransactionalLoop:
                 # Refused for want of a permission. If it took place all the same, an attempt before this one did, and nothing aborts
                 # what is committed (E6): the worker stops in either case, and readers need not wait for the timeout.
                 self._abort_quietly()
-            self._resolve(unknown, receipt)
+            return self._resolve(unknown, receipt)
         except UndeliverableError as undeliverable:
             self._diversions.note(undeliverable, self._offsets.ranges())
             self._abort(undeliverable)
@@ -166,6 +174,9 @@ class TransactionalLoop:
         except WorkerError:
             self._abort_quietly()
             raise
+        else:
+            return True
+        return False
 
     def _fit(self, batch: Batch, took_s: float) -> None:
         """Keep a transaction well within its timeout: where the transform is slow, a full batch would be fenced again and again.
@@ -285,8 +296,8 @@ class TransactionalLoop:
                 raise StoppedError("stopped while waiting for a transaction coordinator")
             self._pause()
 
-    def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> None:
-        """Ask the broker whether a commit took place (E3, E4, E6).
+    def _resolve(self, unknown: CommitUnknownError, receipt: Receipt) -> bool:
+        """Ask the broker whether a commit took place (E3, E4, E6), and return its word.
 
         By then the fresh producer's init has ended the transaction, or whoever fenced us has; markers under way are waited for (KIP-447).
         """
@@ -305,3 +316,4 @@ class TransactionalLoop:
             # Another member's commits cannot be told from ours where the partitions are no longer ours. A new numbering: a sequence
             # that counts a receipt too many or too few would look like a lost or a doubled one.
             self._incarnation, self._sequence = str(uuid.uuid4()), 0
+        return took_place

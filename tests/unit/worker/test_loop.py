@@ -19,7 +19,7 @@ from worker.loop import TransactionalLoop
 from worker.receipt import Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tests.unit.worker.fakes import Flag
     from transforms.records import SourceRecord
@@ -731,6 +731,110 @@ def test_markers_are_committed_where_others_wait_to_see_that_ours_are_drained(wo
     run_quietly(world, 0, Drained.OURS)
 
     assert world.cluster.offsets == {A: 5}
+
+
+def takes(world: World, seconds: float) -> Callable[[Sequence[SourceRecord]], Result]:
+    """A transform that takes so long for each partition's records."""
+
+    def slowly(records: Sequence[SourceRecord]) -> Result:
+        world.now += seconds
+        return transform(records)
+
+    return slowly
+
+
+def grows(world: World) -> None:
+    """Each of the next 400 polls finds a further record in A: far more than any of these runs needs."""
+
+    def grow() -> None:
+        records = world.cluster.log[A]
+        records.append(message(len(records), b"%d" % len(records)))
+
+    world.cluster.failures["consume"].extend([grow] * 400)
+
+
+@pytest.mark.parametrize(
+    ("records", "seconds", "consumed"),
+    [
+        pytest.param(4, 1.0, 4, id="at the end exactly"),
+        pytest.param(5, 1.0, 6, id="past the end"),
+        pytest.param(9, 1.0, 10, id="asked five times, four times too soon"),
+        pytest.param(3, 0.4, 6, id="not asked before a second is over"),
+        pytest.param(7, 0.4, 12, id="asked once a second, the first time too soon"),
+    ],
+)
+def test_until_drained_ends_on_a_source_that_is_still_written_to(
+    world: World, records: int, seconds: float, consumed: int
+) -> None:
+    """Where no poll is ever in vain it is asked between transactions, at most once a second; all that was there at the start is done."""
+    world.log(*[b"%d" % n for n in range(records)])
+    grows(world)
+
+    world.run(settings(records=2), takes(world, seconds))
+
+    assert world.cluster.offsets == {A: consumed}
+    assert world.out == [b"%d/0" % n for n in range(consumed)]
+
+
+def test_until_drained_goes_on_while_others_have_to_commit_and_the_source_grows(world: World) -> None:
+    """The other's partition is at 0, at 2, then at its end. It is not asked about before ours are at theirs."""
+    world.log(b"0", b"1", b"2", b"3")
+    grows(world)
+    asked: list[int] = []
+
+    def look(partitions: Collection[Partition]) -> dict[Partition, int]:
+        assert list(partitions) == [B]
+        asked.append(world.cluster.offsets[A])
+        return [{}, {B: 2}, {B: 3}][len(asked) - 1]
+
+    world.loop(settings(records=2), takes(world, 1.0)).run(Drain({A: 4, B: 3}, look))
+
+    assert asked == [4, 6, 8]
+    assert world.cluster.offsets == {A: 8}
+
+
+def test_markers_that_others_wait_for_are_committed_while_another_partition_grows(world: World) -> None:
+    """B has a marker behind its one record, and A is never quiet: B's end goes into the next transaction, which others wait for."""
+    world.log()
+    world.log(b"b", partition=1)
+    grows(world)
+    other: Partition = ("in", 2)
+    slowly = takes(world, 0.5)
+
+    def shows_the_end(records: Sequence[SourceRecord]) -> Result:
+        loop.source.ends_reached[B] = 2
+        return slowly(records)
+
+    def look(_: Collection[Partition]) -> dict[Partition, int]:
+        return {other: 1} if world.cluster.offsets[B] == 2 else {}
+
+    loop = world.loop(settings(records=3), shows_the_end)
+    loop.run(Drain({A: 0, B: 2, other: 1}, look))
+
+    assert [spans(receipt) for receipt in world.receipts[:2]] == [{A: (0, 2), B: (0, 1)}, {A: (2, 5), B: (1, 2)}]
+    assert world.cluster.offsets == {A: 8, B: 2}
+
+
+def test_until_drained_does_not_end_with_a_batch_that_was_aborted(world: World) -> None:
+    """B's end was seen, but its record is to come again, with a fresh consumer: the seek that forgets the end was refused at A."""
+    world.log(b"0", b"1")
+    world.log(b"b", partition=1)
+    fenced = failure(KafkaError.FENCED_INSTANCE_ID, "fatal")
+    world.cluster.failures["send_offsets_to_transaction"].append(failure(KafkaError.UNKNOWN, "txn_requires_abort"))
+    world.cluster.failures["seek"].append(fenced)
+    world.cluster.failures["incremental_unassign"].append(fenced)
+
+    def shows_the_end(records: Sequence[SourceRecord]) -> Result:
+        loop.source.ends_reached[B] = 1
+        return slowly(records)
+
+    slowly = takes(world, 1.0)
+    loop = world.loop(settings(records=3), shows_the_end)
+    loop.run(Drain({A: 0, B: 1}, lambda _: {}))
+
+    assert not world.cluster.failures["incremental_unassign"], "the fault did not take place"
+    assert world.out == [b"0/0", b"1/0", b"b/0"]
+    assert world.cluster.offsets == {A: 2, B: 1}
 
 
 def test_a_slow_transform_gets_smaller_transactions(world: World) -> None:
