@@ -99,8 +99,9 @@ def as_member_for(settings: Settings, sources: Mapping[str, int]) -> Settings:
     return replace(settings, consumer={**settings.consumer, STATIC_ID: f"{settings.instance_id}-{digest}"})
 
 
-def leave(consumer: Consumer) -> None:
-    """Leave the group as a static member, before the consumer is closed. What comes of the last polls is thrown away.
+def leave(consumer: Consumer) -> bool:
+    """Leave the group as a static member, before the consumer is closed or joins anew. What comes of the last polls is thrown away.
+    Returns whether we have left.
 
     librdkafka's static members do not leave when they are closed, but they do when they unsubscribe (rd_kafka_cgrp_leave_maybe). One has
     left when it has no member id: at once where it has not joined; where the group is rebalancing, that has to end first. Alternative not
@@ -109,10 +110,14 @@ def leave(consumer: Consumer) -> None:
     deadline = time.monotonic() + LEAVE_S
     try:
         consumer.unsubscribe()
-        while consumer.memberid() and time.monotonic() < deadline:
+        while consumer.memberid():
+            if time.monotonic() >= deadline:
+                return False
             consumer.consume(1000, 0.01)
     except (KafkaException, SystemError) as exception:  # a fatal error: fenced by a twin, which has our place now
         _log.warning("the group was not left", reason=str(exception))
+        return False
+    return True
 
 
 def parse_group_metadata(metadata: bytes) -> tuple[str, int]:

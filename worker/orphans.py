@@ -53,3 +53,7 @@ class Orphans:
             return frozenset()
         known, self._known = self._known, unassigned
         return frozenset() if self._known == known else self._known
+
+    def forget(self) -> None:
+        """To be called when leaving for the sake of what was found did not succeed: the same may be found again."""
+        self._known = frozenset()

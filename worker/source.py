@@ -124,21 +124,34 @@ class Source:
         return Consumer(self._settings.consumer, logger=log, error_cb=self._tell)
 
     def _rejoin(self, orphans: AbstractSet[Partition]) -> None:
-        """Leave and join anew: what no generation gave to anybody is given away in the next one."""
+        """Leave and join anew: what no generation gave to anybody is given away in the next one.
+
+        The callbacks alone tell what is not ours any more. Who could not leave in time, because a rebalance went on, keeps partitions of
+        which no later assignment speaks; what came of them while we tried to leave was thrown away, so they are sought where we are.
+        """
         _log.warning(
             "joining anew for partitions that nobody has", partitions=_names(TopicPartition(*p) for p in orphans)
         )
-        leave(self._consumer)
-        self._forget(self._offsets.owned)
+        if not leave(self._consumer):
+            self._orphans.forget()
         self._join()
+        self.seek({p: wanted for p in self._offsets.owned if (wanted := self._offsets.wanted(p)) is not None})
 
     def _join(self) -> None:
-        self._consumer.subscribe(
-            [self._settings.pattern] if self._settings.pattern else list(self._settings.topics),
-            on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
-        )
+        try:
+            self._consumer.subscribe(
+                [self._settings.pattern] if self._settings.pattern else list(self._settings.topics),
+                on_assign=self._on_assign,
+                on_revoke=self._on_revoke,
+                on_lost=self._on_lost,
+            )
+        except KafkaException as exception:
+            error = kafka_error_in(exception)
+            if error.code() == KafkaError._FATAL:  # noqa: SLF001
+                # "Local: Fatal error" and no more; the reason was told once, to a poll, perhaps while we left. A fresh consumer mends a
+                # fencing, and is told any other reason anew.
+                raise ConsumerFencedError(error.str()) from exception
+            raise unreadable(error) from exception
 
     def collect(self, *, most: int | None = None) -> Batch:
         """The next batch: up to the limits of the pipeline, sooner when the source has nothing more waiting; empty after IDLE_WAIT_S.
@@ -276,8 +289,11 @@ class Source:
         kept = self._inherited()
         ours = [(p.topic, p.partition) for p in partitions] + kept
         starts, pins = starting_offsets(consumer, ours, self._new_topics, self._settings, self._watchdog)
-        # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again.
-        self.topic_ids |= self._ids_of({topic for topic, _ in ours})
+        # Asked with every assignment: a topic that was deleted and created again gets its partitions assigned again. No id rather than
+        # the old one, where the broker does not tell.
+        asked = {topic for topic, _ in ours}
+        known = {topic: topic_id for topic, topic_id in self.topic_ids.items() if topic not in asked}
+        self.topic_ids = known | self._ids_of(asked)
         self._offsets.assign(starts)
         self.pins.update(pins)
         consumer.incremental_assign([TopicPartition(*p, offset) for p, offset in starts.items() if p not in kept])

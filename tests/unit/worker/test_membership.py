@@ -79,7 +79,7 @@ def test_leaving_polls_until_there_is_no_member_id(polls: int) -> None:
     """At once where the group was never joined; else the revocation is served by polls."""
     consumer = FakeConsumer(polls)
 
-    leave(cast("Consumer", consumer))
+    assert leave(cast("Consumer", consumer)) is True
 
     assert consumer.calls == ["unsubscribe"] + ["consume"] * polls
 
@@ -90,7 +90,7 @@ def test_leaving_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, LEAVE_S / 2, LEAVE_S, LEAVE_S + 0.1])
     monkeypatch.setattr("worker.membership.time", SimpleNamespace(monotonic=lambda: next(now)))
 
-    leave(cast("Consumer", consumer))
+    assert leave(cast("Consumer", consumer)) is False
 
     assert consumer.calls == ["unsubscribe", "consume"]
 
@@ -100,7 +100,7 @@ def test_a_fenced_member_has_nothing_to_leave(monkeypatch: pytest.MonkeyPatch) -
     consumer = FakeConsumer(1)
     monkeypatch.setattr(consumer, "unsubscribe", lambda: (_ for _ in ()).throw(failure(KafkaError._FATAL)))
 
-    leave(cast("Consumer", consumer))
+    assert leave(cast("Consumer", consumer)) is False
 
     assert consumer.calls == []
 

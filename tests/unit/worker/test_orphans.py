@@ -80,6 +80,16 @@ def test_a_join_that_was_of_no_use_is_not_repeated(monkeypatch: pytest.MonkeyPat
     assert group.found_after(100) == {A, B}
 
 
+def test_a_join_that_did_not_come_about_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who could not leave has not found out yet whether it is of use."""
+    group = Group(monkeypatch, STATIC)
+    group.orphans = {A}
+    assert group.found_after(100) == {A}
+    group.look.forget()
+    assert group.found_after(100) == {A}
+    assert group.found_after(100) == set()
+
+
 @pytest.mark.parametrize(
     "config", [{"session.timeout.ms": 10_000}, {**STATIC, "group.protocol": "consumer"}], ids=["dynamic", "KIP-848"]
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from tests.unit.worker.fakes import (
     FakeCluster,
@@ -20,10 +22,16 @@ from tests.unit.worker.fakes import (
 from worker.errors import FencedByTwinError, WorkerError
 from worker.membership import NotAMemberError, parse_group_metadata
 from worker.offsets import Offsets, Partition
+from worker.orphans import GRACE_S
 from worker.source import SPACING_S, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 A: Partition = ("in", 0)
 B: Partition = ("in", 1)
+ORPHAN: Partition = ("in", 2)
+SESSION_S = 10
 
 
 @pytest.fixture
@@ -37,14 +45,25 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 class World:
     """A source that owns both partitions from offset 0 on."""
 
-    def __init__(self, cluster: FakeCluster, topics: tuple[str, ...] = ("in",), records: int = 1000) -> None:
+    def __init__(
+        self,
+        cluster: FakeCluster,
+        topics: tuple[str, ...] = ("in",),
+        records: int = 1000,
+        orphans: frozenset[Partition] = frozenset(),
+        consumer: Mapping[str, Any] | None = None,
+    ) -> None:
         self.cluster = cluster
         self.offsets = Offsets()
+        self.without_id: set[str] = set()
+        """Topics whose ids the broker does not tell."""
+        given = settings(topics=topics, records=records)
         self.source = Source(
-            settings(topics=topics, records=records),
+            replace(given, consumer={**given.consumer, **(consumer or {})}),
             self.offsets,
             cluster.watchdog,
-            lambda names: {name: f"id of {name}" for name in names},
+            lambda names: {name: f"id of {name}" for name in names if name not in self.without_id},
+            lambda _: orphans,
         )
         self.consumer = cast("FakeConsumer", self.source.consumer)
         self.source.subscribe()
@@ -445,3 +464,139 @@ def test_a_missing_right_on_the_group_names_no_partition(cluster: FakeCluster) -
     error = kafka_error(KafkaError.GROUP_AUTHORIZATION_FAILED)
     with pytest.raises(WorkerError, match=r"^cannot read the source: GROUP_AUTHORIZATION_FAILED: made by a test$"):
         World(cluster).taken(Message(topic=None, partition=0, offset=-1001, error=error))
+
+
+def test_an_id_that_cannot_be_asked_for_is_no_id(cluster: FakeCluster) -> None:
+    """The topic may have been created anew since: a receipt with the old id would mislead the audit. Other topics keep theirs."""
+    cluster.log[("other", 0)] = []
+    world = World(cluster, topics=("in", "other"))
+    assert world.source.topic_ids == {"in": "id of in", "other": "id of other"}
+    world.without_id = {"in", "other"}
+
+    world.consumer.rebalance("on_revoke", A)
+    world.consumer.rebalance("on_assign", A)
+
+    assert world.source.topic_ids == {"other": "id of other"}
+
+
+@pytest.fixture
+def lonely(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A static member that reads on at offset 2 of A and is about to find that the group has given a partition to nobody.
+
+    Unsubscribing has no effect yet, as librdkafka postpones it while the group rebalances.
+    """
+    for module in ("membership", "orphans"):
+        monkeypatch.setattr(f"worker.{module}.time", SimpleNamespace(monotonic=cluster.clock.monotonic))
+    monkeypatch.setattr(FakeConsumer, "unsubscribe", lambda _: cluster.called("unsubscribe"), raising=False)
+    static = {"group.instance.id": "a", "session.timeout.ms": SESSION_S * 1000}
+    world = World(cluster, orphans=frozenset({ORPHAN}), consumer=static)
+    cluster.log[A] = [message(0), message(1)]
+    world.source.collect()
+    world.offsets.committed()
+    cluster.offsets = {A: 2}
+    cluster.log[A] += [message(2), message(3)]
+    cluster.calls.clear()
+    cluster.clock.passes(SESSION_S + GRACE_S)
+    return world
+
+
+def collected(world: World) -> dict[Partition, list[int | None]]:
+    return {p: [m.offset() for m in run] for p, run in world.source.collect().runs.items()}
+
+
+def test_who_could_not_leave_reads_on_where_it_was(lonely: World) -> None:
+    """No later assignment names partitions that librdkafka kept; what came of them meanwhile was thrown away."""
+    assert collected(lonely) == {A: [2, 3]}
+
+    assert lonely.offsets.owned == {A, B}
+    found = [call for call in lonely.cluster.calls if call[0] in {"unsubscribe", "subscribe", "seek"}]
+    assert found[:2] == [("unsubscribe",), ("subscribe", ("in",))]
+    assert sorted(found[2:]) == [("seek", A, 2), ("seek", B, 0)]
+
+
+def test_who_could_not_leave_tries_again_after_the_next_generation(lonely: World) -> None:
+    """The orphans are the same, but nothing was done about them yet."""
+    lonely.source.collect()
+    lonely.cluster.metadata = metadata_bytes(4, "member-1")
+    lonely.source.collect()
+    assert lonely.cluster.names().count("unsubscribe") == 1
+
+    lonely.cluster.clock.passes(SESSION_S + GRACE_S)
+    lonely.source.collect()
+
+    assert lonely.cluster.names().count("unsubscribe") == 2
+
+
+def test_who_has_left_begins_at_the_committed_offsets(lonely: World) -> None:
+    """The revocation says what is gone, the next assignment what is there; what is nobody's still is left so then."""
+    cluster = lonely.cluster
+
+    def left() -> None:
+        lonely.consumer.rebalance("on_revoke", A, B)
+        cluster.metadata = metadata_bytes(-1, "")
+
+    def joined() -> None:
+        assert lonely.offsets.owned == frozenset()
+        cluster.metadata = metadata_bytes(4, "member-2")
+        cluster.log[ORPHAN] = []
+        cluster.offsets = {A: 3}
+
+    cluster.failures["unsubscribe"].append(left)
+    cluster.failures["subscribe"].append(joined)
+
+    assert collected(lonely) == {A: [3]}
+
+    assert lonely.offsets.owned == {A, B, ORPHAN}
+    assert "seek" not in cluster.names()
+    cluster.clock.passes(SESSION_S + GRACE_S)
+    lonely.source.collect()
+    assert cluster.names().count("unsubscribe") == 1
+
+
+@pytest.mark.parametrize("kind", ["on_revoke", "on_lost"])
+def test_r1_r2_who_could_not_leave_keeps_nothing_that_is_gone(
+    lonely: World, kind: Literal["on_revoke", "on_lost"]
+) -> None:
+    """A callback has the last word: one inside the attempt to leave, and one inside the first poll behind it."""
+    cluster = lonely.cluster
+
+    def sought() -> None:
+        cluster.failures["consume"].append(lambda: lonely.consumer.rebalance(kind, A))
+
+    cluster.failures["unsubscribe"].append(lambda: lonely.consumer.rebalance(kind, B))
+    cluster.failures["seek"].append(sought)
+
+    assert collected(lonely) == {}
+
+    assert lonely.offsets.owned == frozenset()
+    assert [call for call in cluster.calls if call[0] == "seek"] == [("seek", A, 2)]
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(KafkaError.FENCED_INSTANCE_ID, "fatal"),
+        # As confluent-kafka 2.16 raises it: the reason is told to a poll only, here to one of those that tried to leave.
+        KafkaException(KafkaError(KafkaError._FATAL, "Failed to set subscription: Local: Fatal error")),
+    ],
+    ids=["by its code", "without a reason"],
+)
+def test_who_is_fenced_while_it_joins_anew_is_replaced(lonely: World, refusal: KafkaException) -> None:
+    """As by a poll: a fresh consumer, and the committed offsets say where it begins."""
+    cluster = lonely.cluster
+    cluster.failures["subscribe"].append(refusal)
+
+    assert not lonely.source.collect()
+
+    assert cluster.names("consume") == ["unsubscribe", "subscribe", "close", "subscribe"]
+    assert lonely.offsets.owned == frozenset()
+    assert collected(lonely) == {A: [2, 3]}
+
+
+def test_a_subscription_that_is_refused_stops_the_worker(lonely: World) -> None:
+    """With the reason, and without a stack."""
+    lonely.cluster.failures["subscribe"].append(failure(KafkaError._INVALID_ARG))
+
+    with pytest.raises(WorkerError, match=r"^cannot read the source: _INVALID_ARG: made by a test$"):
+        lonely.source.collect()
