@@ -73,12 +73,15 @@ class ConsumerFencings:
 
     A member whose session has ended on its own side, as its coordinator was away, joins anew without a member id; a request of
     before, sent once more, then meets the new id and is fenced (librdkafka #3437). That is no twin, and a fresh consumer mends it. But
-    whoever stood still meanwhile has to think that its instance was started again, and to leave its successor alone.
+    whoever stood still just before has to think that its instance was started again, and to leave its successor alone: that one shows
+    at the first heartbeats after waking, so that a fencing long afterwards is none of its doing.
     """
 
     def __init__(self, settings: Settings, watchdog: Watchdog) -> None:
         self._instance_id = settings.instance_id
         self._watchdog = watchdog
+        # With KIP-848 the session timeout is the broker's, 45 s by default.
+        self._successor_shows_s = 2 * int(settings.consumer.get("session.timeout.ms", 45_000)) / 1000
         self._fencings = _Fencings(TWIN_WINDOW_S)
         self._session_ended = False
         self._proven = time.monotonic()
@@ -95,7 +98,8 @@ class ConsumerFencings:
         """A fencing, after a pause. FencedByTwinError when it was a twin's; else the group may be joined anew."""
         time.sleep(REJOIN_PAUSE_S)
         by_ourselves, self._session_ended = self._session_ended, False
-        stood_still = self._watchdog.woke_at > self._proven
+        woke_at = self._watchdog.woke_at
+        stood_still = woke_at > self._proven and time.monotonic() - woke_at <= self._successor_shows_s
         twin = not by_ourselves and self._fencings.too_many()
         if stood_still or twin:
             raise FencedByTwinError(

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,13 +20,20 @@ import structlog
 from worker.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*STOP_SIGNALS, signal.SIGCONT)
 
 STILL_S = 10.0
 """So long without a turn of its loop, and the process stood still: a frozen machine or container, of which no signal tells."""
+
+_TURN_S = 0.2
+_LATE_S = 1.0
+"""A turn that is later than that was kept from its time, and the guarded call with it: by SIGSTOP, a freeze, a starved machine."""
+
+_LOG_S = 1.0
+"""So long a line of the log may take: longer, nobody reads stderr."""
 
 _log = structlog.get_logger("reckon.watchdog")
 
@@ -83,7 +90,7 @@ class Watchdog:
             reader.close()
 
     def _watch(self, reader: socket.socket) -> None:
-        reader.settimeout(0.2)
+        reader.settimeout(_TURN_S)
         turned = time.monotonic()
         while True:
             try:
@@ -95,10 +102,20 @@ class Watchdog:
             before, turned = turned, time.monotonic()
             if signal.SIGCONT in (numbers or b"") or turned - before > STILL_S:
                 self.woke_at = turned
+            late_s = turned - before - _TURN_S
+            if late_s > _LATE_S:
+                self._shift(turned, late_s)
             for number in numbers or b"":
                 if number in STOP_SIGNALS:
                     self._signalled(number)
-            self._check_deadlines()
+            self._check_deadlines(turned)
+
+    def _shift(self, now: float, late_s: float) -> None:
+        """The call did not have this time. Never more than a whole limit from now: it may have begun after the process went on."""
+        with self._lock:
+            if self._call is not None:
+                operation, deadline = self._call
+                self._call = operation, min(deadline + late_s, now + self._call_limit_s)
 
     def _signalled(self, number: int) -> None:
         self._signals += 1
@@ -106,10 +123,10 @@ class Watchdog:
         if self._signals > 1:
             _exit("second stop signal: leaving at once, the open transaction will be aborted", signal=number)
         self._stop_deadline = time.monotonic() + self._grace_s
-        _log.info("stopping", signal=signal.Signals(number).name, grace_s=self._grace_s)
+        _say(lambda: _log.info("stopping", signal=signal.Signals(number).name, grace_s=self._grace_s))
 
-    def _check_deadlines(self) -> None:
-        now = time.monotonic()
+    def _check_deadlines(self, now: float) -> None:
+        """``now``: when this turn began. Not read again: the process may have stood still since, which the next turn sees."""
         with self._lock:
             call = self._call
         if call is not None and now > call[1]:
@@ -119,5 +136,20 @@ class Watchdog:
 
 
 def _exit(why: str, **facts: object) -> None:
-    _log.critical(why, **facts)
-    os._exit(ExitCode.FATAL.value)
+    try:
+        _say(lambda: _log.critical(why, **facts))
+    finally:
+        os._exit(ExitCode.FATAL.value)
+
+
+def _say(line: Callable[[], object]) -> None:
+    """Log without depending on it. Where nobody reads stderr, a main thread inside a log line holds the locks that this one needs."""
+
+    def say() -> None:
+        with suppress(OSError, ValueError):  # stderr is gone, or closed: nobody is left to be told
+            line()
+
+    thread = threading.Thread(target=say, name="watchdog's log", daemon=True)
+    with suppress(RuntimeError):  # no more threads can be started
+        thread.start()
+        thread.join(_LOG_S)

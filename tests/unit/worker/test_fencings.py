@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -65,5 +66,30 @@ def test_who_stood_still_and_is_fenced_has_a_successor(monkeypatch: pytest.Monke
 
     watchdog.woke_at = 1020.0
     fencings.session_ended()
+    with pytest.raises(FencedByTwinError):
+        fencings.count(FENCED)
+
+
+@pytest.mark.parametrize(
+    ("consumer", "within_s", "beyond_s"),
+    [({}, 90.0, 90.5), ({}, 5.0, 3600.0), ({"session.timeout.ms": 10_000}, 20.0, 20.5)],
+    ids=["two of the default's 45 s", "an hour", "two of ten seconds"],
+)
+def test_a_successor_shows_within_two_session_timeouts(
+    monkeypatch: pytest.MonkeyPatch, consumer: dict[str, int], within_s: float, beyond_s: float
+) -> None:
+    """An idle worker, whose last commit was before it stood still, is fenced long after it woke up: by its own late request (#3437)."""
+    clock = Clock(monkeypatch)
+    config = settings()
+    config = replace(config, consumer=config.consumer | consumer)
+    watchdog = SpyWatchdog()
+    fencings = ConsumerFencings(config, watchdog)
+    watchdog.woke_at = 1010.0
+
+    clock.now = 1010.0 + beyond_s
+    fencings.session_ended()
+    fencings.count(FENCED)
+
+    clock.now = 1010.0 + within_s
     with pytest.raises(FencedByTwinError):
         fencings.count(FENCED)

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -32,6 +34,68 @@ def stuck():
     lock(mutex)
     print("ready", flush=True)
     lock(mutex)
+"""
+
+# A worker whose stderr goes into a pipe that nobody reads. Who waits for "noted" knows that the first signal has been taken.
+NOBODY_READS = """
+import contextlib, os, structlog
+from worker.logs import configure
+
+unread, stderr = os.pipe()
+
+def fill():
+    os.set_blocking(stderr, False)
+    for size in (65_536, 1):  # what is left of the last page, too
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(stderr, bytes(size))
+    os.set_blocking(stderr, True)
+
+def blocked():
+    print("ready", flush=True)
+    structlog.get_logger().info("never written")  # and keeps the locks that every line needs
+
+def tell_when_stopping():
+    while not watchdog.stopping:
+        time.sleep(0.01)
+    os.write(1, b"noted\\n")
+
+os.dup2(stderr, 2)
+configure("json", "info")
+"""
+FULL = ("fill()", "blocked()")
+CLOSED = ("os.close(unread)", "stuck()")
+
+# The watchdog's clock: after each of its looks as many seconds pass as the script says, or what the script says is done.
+TURNS = """
+from types import SimpleNamespace
+import worker.watchdog
+
+now = [1000.0]
+worker.watchdog.time = SimpleNamespace(monotonic=lambda: now[0])
+worker.watchdog._TURN_S = 0.01  # of the machine's time
+steps = []
+looks = threading.Semaphore(0)
+
+class Watched(Watchdog):
+    def _check_deadlines(self, *args):
+        super()._check_deadlines(*args)
+        if steps:
+            step = steps.pop(0)
+            if callable(step):
+                step()
+            else:
+                now[0] += step
+        looks.release()
+
+def passes(*given):
+    while looks.acquire(blocking=False):
+        pass
+    steps.extend(given)
+    for _ in range(len(given) + 2):  # one look may be under way, and the last step is judged by the look after it
+        looks.acquire()
+
+watchdog = Watched(grace_s=600, call_limit_s=5)
 """
 
 
@@ -115,44 +179,111 @@ def test_e5_calls_that_come_back_are_not_hit() -> None:
     The same call with the clock beyond the limit is hit: the watchdog did look each time.
     """
     script = """
-import sys
-from types import SimpleNamespace
-import worker.watchdog
-
-now = [1000.0]
-worker.watchdog.time = SimpleNamespace(monotonic=lambda: now[0])
-looks = threading.Semaphore(0)
-
-class Watched(Watchdog):
-    def _check_deadlines(self):
-        super()._check_deadlines()
-        looks.release()
-
-def passes(seconds):
-    now[0] += seconds
-    while looks.acquire(blocking=False):
-        pass
-    for _ in range(2):  # one look may have begun before the clock moved
-        looks.acquire()
-
-watchdog = Watched(grace_s=600, call_limit_s=5)
 with watchdog.installed():
     for _ in range(3):
         with watchdog.guard("flush"):
-            passes(2)
-    passes(8)
+            passes(1, 1)
+    passes(1, 1, 1, 1, 1, 1)
     print("came through", flush=True)
     with watchdog.guard("flush"):
-        passes(5.1)
+        passes(1, 1, 1, 1, 1, 0.1)
 print("never")
 """
-    with running(script) as process:
+    with running(TURNS + script) as process:
         code, output = ended(process)
 
     assert code == 1
     assert output.startswith("came through\n")
     assert "a call did not come back" in output
     assert "never" not in output
+
+
+def test_time_in_which_the_process_stood_still_is_not_the_calls() -> None:
+    """SIGSTOP or a freeze beyond the limit, and the watchdog wakes up first: the call goes on with what it had left, and no more."""
+    script = """
+with watchdog.installed():
+    with watchdog.guard("flush"):
+        passes(1, 8, 1)
+    print("came through", flush=True)
+    with watchdog.guard("commit_transaction"):
+        passes(1, 8, 1, 1, 1, 0.75)
+        print("still in time", flush=True)
+        passes(0.5)
+print("never")
+"""
+    with running(TURNS + script) as process:
+        code, output = ended(process)
+
+    assert code == 1
+    assert output.startswith("came through\nstill in time\n")
+    assert "a call did not come back" in output
+    assert "operation=commit_transaction" in output
+    assert "never" not in output
+
+
+def test_a_call_that_begins_when_the_process_goes_on_has_one_limit_and_no_more() -> None:
+    """Its thread may be back before the watchdog, which then sees the time without a turn, and a call that had no part in it."""
+    script = """
+call = watchdog.guard("flush")
+
+def goes_on():
+    now[0] += 3600
+    call.__enter__()
+
+with watchdog.installed():
+    passes(goes_on, 1, 1, 1, 1)
+    print("still in time", flush=True)
+    passes(1, 0.5)
+print("never")
+"""
+    with running(TURNS + script) as process:
+        code, output = ended(process)
+
+    assert code == 1
+    assert output.startswith("still in time\n")
+    assert "a call did not come back" in output
+    assert "never" not in output
+
+
+@pytest.mark.parametrize(("before", "hang"), [FULL, CLOSED], ids=["full", "closed"])
+def test_e5_a_call_that_does_not_come_back_ends_the_process_where_nobody_reads_its_log(before: str, hang: str) -> None:
+    """The main thread is in a log line itself, with the locks of stderr; or writing to stderr is an error."""
+    script = f"""
+{before}
+watchdog = Watchdog(grace_s=600, call_limit_s=0.2)
+print("set up", flush=True)
+with watchdog.installed(), watchdog.guard("flush"):
+    {hang}
+"""
+    with running(NOBODY_READS + script) as process:
+        await_line(process, "set up")
+        code, _ = ended(process)
+
+    assert code == 1
+
+
+@pytest.mark.parametrize(("before", "hang"), [FULL, CLOSED], ids=["full", "closed"])
+@pytest.mark.parametrize(("grace_s", "signals"), [(600, 2), (0.2, 1)], ids=["two signals", "grace period"])
+def test_a_stop_ends_the_process_where_nobody_reads_its_log(
+    before: str, hang: str, grace_s: float, signals: int
+) -> None:
+    """By the second SIGTERM, or by the grace period after the first."""
+    script = f"""
+{before}
+watchdog = Watchdog(grace_s={grace_s}, call_limit_s=600)
+with watchdog.installed():
+    threading.Thread(target=tell_when_stopping, daemon=True).start()
+    {hang}
+"""
+    with running(NOBODY_READS + script) as process:
+        await_line(process, "ready")
+        process.send_signal(signal.SIGTERM)
+        if signals == 2:
+            await_line(process, "noted")
+            process.send_signal(signal.SIGTERM)
+        code, _ = ended(process)
+
+    assert code == 1
 
 
 def test_the_first_signal_asks_the_main_thread_to_stop() -> None:
