@@ -52,8 +52,8 @@ FENCED_PAUSE_S = 0.5
 """For the group's answer to the heartbeat that a worker sends first when it wakes up."""
 
 PASS_MARKERS_S = 30.0
-"""So long without a record, and commit markers behind the last one are committed, too. Not at once: that would be a transaction more for
-every burst of a transactional source."""
+"""So often commit markers behind the last record of a partition are committed, too, whether or not others have records. Not at once: that
+would be a transaction more for every burst of a transactional source."""
 
 ASK_DRAINED_S = 1.0
 """So often it is asked whether all is drained while records keep coming: a source that is still written to need never be quiet."""
@@ -120,16 +120,16 @@ class TransactionalLoop:
             self._producer.close()
 
     def _work(self, drained: Callable[[Offsets, dict[Partition, int]], Drained] | None) -> None:
-        swept = active = asked = time.monotonic()
+        swept = passed = asked = time.monotonic()
         while not self._watchdog.stopping:
             batch = self.source.collect(most=CAREFUL_RECORDS if self._diversions.careful else self._most)
-            if not batch and time.monotonic() - active > PASS_MARKERS_S:
+            if time.monotonic() - passed > PASS_MARKERS_S:
                 self.source.pass_markers()
+                passed = time.monotonic()
             if batch or self.source.pins or self._offsets.ranges():
                 committed = self._transact(batch)
-                active = time.monotonic()
                 # Not after a rewind: until the next poll the ends reached may be those of records that have yet to come again.
-                ask = committed and active - asked >= ASK_DRAINED_S
+                ask = committed and time.monotonic() - asked >= ASK_DRAINED_S
             else:
                 ask = True
             if ask and drained is not None:

@@ -271,7 +271,10 @@ class Source:
             assert topic is not None
             assert number is not None
             assert offset is not None
-            self.ends_reached[topic, number] = offset
+            if (
+                self._offsets.wanted((topic, number)) is not None
+            ):  # else taken away by a rebalance inside the very call that returned it
+                self.ends_reached[topic, number] = offset
         elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
             where = f"{message.topic()} partition {message.partition()}: offset {message.offset()}"
             raise out_of_range(error, f"{where} of group {self._settings.group_id}")

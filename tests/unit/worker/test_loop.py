@@ -15,7 +15,7 @@ from transforms.records import Failure, Output, Result
 from worker.dead_letter import DeadLetterLimit
 from worker.drain import Drain, Drained
 from worker.errors import DeadLetterLimitError, ExitCode, FencedByTwinError, StoppedError, WorkerError
-from worker.loop import TransactionalLoop
+from worker.loop import PASS_MARKERS_S, TransactionalLoop
 from worker.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -723,6 +723,27 @@ def test_markers_are_not_committed_at_once(world: World) -> None:
     run_quietly(world, 9)
 
     assert world.cluster.offsets == {A: 2}
+
+
+def test_markers_of_one_partition_are_committed_while_another_is_never_quiet(world: World) -> None:
+    """A worker with much to do elsewhere is no reason for them to expire."""
+    world.log()
+    world.log(b"b", partition=1)
+    grows(world)
+    slowly = takes(world, 2.0)
+
+    def shows_the_end(records: Sequence[SourceRecord]) -> Result:
+        loop.source.ends_reached[B] = 2
+        if world.now - began > PASS_MARKERS_S + 10:
+            world.cluster.watchdog.stopping = True
+        return slowly(records)
+
+    loop = world.loop(settings(records=3), shows_the_end)
+    began = world.now
+    loop.run()
+
+    assert world.cluster.offsets[B] == 2
+    assert [spans(receipt)[B] for receipt in world.receipts if B in spans(receipt)] == [(0, 1), (1, 2)]
 
 
 def test_markers_are_committed_where_others_wait_to_see_that_ours_are_drained(world: World) -> None:

@@ -169,6 +169,17 @@ def test_events_among_records_do_not_hide_records(cluster: FakeCluster) -> None:
     assert world.source.ends_reached == {B: 4}
 
 
+def test_r1_the_end_of_a_partition_that_was_just_taken_away_is_forgotten(cluster: FakeCluster) -> None:
+    """It may come out of the very call that served the revocation. Should it come back, unread records would pass for markers."""
+    world = World(cluster)
+    world.consumer.rebalance("on_revoke", A)
+    world.taken(event(KafkaError._PARTITION_EOF, offset=10))
+    world.consumer.rebalance("on_assign", A)
+    world.source.pass_markers()
+
+    assert (world.source.ends_reached, world.offsets.ranges()) == ({}, {})
+
+
 @pytest.mark.parametrize("code", [KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
 def test_a_lost_position_stops_the_worker(cluster: FakeCluster, code: int) -> None:
     """Records expired before they were read: no reset to the beginning or the end hides it."""
