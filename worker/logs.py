@@ -66,12 +66,14 @@ class Limiter:
 class LibrdkafkaLog:
     """What confluent-kafka wants of a logger, so that librdkafka's own lines come out in our format, and none too often.
 
-    ``notices``: start of a line -> what is called for each such line, also for those that are not written. librdkafka tells error_cb of
+    ``notices``: start of a line -> what is called with each such line, also with those that are not written. librdkafka tells error_cb of
     connections that could not be made; of one that a broker closed in the middle of a request it tells the log alone (FAIL, at level info:
     rd_kafka_broker_conn_closed).
     """
 
-    def __init__(self, notices: Mapping[str, Callable[[], None]] | None = None, limiter: Limiter | None = None) -> None:
+    def __init__(
+        self, notices: Mapping[str, Callable[[str], None]] | None = None, limiter: Limiter | None = None
+    ) -> None:
         self._notices = notices or {}
         self._limiter = limiter or Limiter()
 
@@ -79,6 +81,6 @@ class LibrdkafkaLog:
         text = message % args if args else message
         for start, notice in self._notices.items():
             if text.startswith(start):
-                notice()
+                notice(text)
         if (more := self._limiter.passes(text)) is not None:
             structlog.get_logger("librdkafka").log(level, text, **more)

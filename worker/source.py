@@ -120,7 +120,7 @@ class Source:
             return committed_offsets(self._consumer, partitions, self._settings, self._watchdog)
 
     def _fresh_consumer(self) -> Consumer:
-        log = LibrdkafkaLog({"SESSTMOUT ": self._fencings.session_ended}, self._limiter)
+        log = LibrdkafkaLog({"SESSTMOUT ": lambda _: self._fencings.session_ended()}, self._limiter)
         return Consumer(self._settings.consumer, logger=log, error_cb=self._tell)
 
     def _rejoin(self, orphans: AbstractSet[Partition]) -> None:

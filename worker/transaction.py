@@ -108,18 +108,22 @@ class TransactionalProducer:
         )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._call("init_transactions", INIT_WAIT_S, deadline=deadline)
+        self._serve("poll", lambda: self.producer.poll(0))
+        self._doubt.lost_coordinator = False  # found again
 
     def renew(self) -> None:
         """The next ``begin`` takes a fresh producer."""
         self._renew = True
 
     def begin(self) -> None:
-        """Begin a transaction; with a fresh producer where the one before ended in doubt.
+        """Begin a transaction; with a fresh producer where the one before ended in doubt, or its coordinator has gone since.
 
         librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch
         (E3, #5423), a TxnOffsetCommit could set its offsets back. A fresh producer has a new epoch, which the old request cannot touch.
         """
-        if self._renew:
+        if not self._renew:
+            self._serve("poll", lambda: self.producer.poll(0))  # what was told while there was nothing to do
+        if self._renew or self._doubt.lost_coordinator:
             self.open()
         self._call("begin_transaction")
 

@@ -51,7 +51,7 @@ def test_it_does_not_grow_for_ever() -> None:
 def test_e3_a_notice_is_never_suppressed() -> None:
     """Each broken connection counts, be it written or not."""
     broken: list[int] = []
-    log = LibrdkafkaLog({"FAIL ": lambda: broken.append(1)})
+    log = LibrdkafkaLog({"FAIL ": lambda _: broken.append(1)})
     with structlog.testing.capture_logs() as lines:
         for milliseconds in range(20):
             log.log(30, FAIL.format(7, milliseconds, ""))

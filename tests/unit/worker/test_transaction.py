@@ -67,7 +67,7 @@ def test_t6_open_fences_the_predecessor_with_the_same_id_each_time(cluster: Fake
     producer.open()
     producer.open()
 
-    made = [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S)]
+    made = [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S), ("poll", 0)]
     assert [*made, ("purge",), ("flush", 5.0), *made] == cluster.calls
     assert producer.transactional_id == "orders-a"
 
@@ -528,7 +528,7 @@ FRESH = ["purge", "flush", "Producer", "init_transactions", "begin_transaction"]
 def begun_after(cluster: FakeCluster, producer: TransactionalProducer) -> list[str]:
     cluster.calls.clear()
     producer.begin()
-    return cluster.names()
+    return cluster.names("poll")
 
 
 def test_e3_a_smooth_commit_keeps_the_producer(cluster: FakeCluster, clock: Clock) -> None:
@@ -714,6 +714,36 @@ def test_e3_a_connection_whose_end_is_only_logged_counts(
     assert begun_after(cluster, producer) == calls
 
 
+COORDINATOR_LOST = (
+    "%s [%s] %s",
+    "FAIL",
+    "orders-a#producer-1",
+    "[thrd:TxnCoordinator]: TxnCoordinator: 127.0.0.1:1: Disconnected",
+)
+
+
+def test_a_coordinator_that_went_while_nothing_was_to_do_is_looked_for_by_a_fresh_producer(
+    cluster: FakeCluster,
+) -> None:
+    """librdkafka does not always look for it: the transaction would hang until it is given up. Told by the poll before the next one."""
+    producer = opened(cluster)
+    producer.commit(OFFSETS, METADATA)
+    cluster.failures["poll"].append(lambda: queue(cluster).logger.log(logging.INFO, *COORDINATOR_LOST))
+
+    assert begun_after(cluster, producer) == FRESH
+    producer.commit(OFFSETS, METADATA)
+    assert begun_after(cluster, producer) == FRESH[-1:]
+
+
+def test_a_coordinator_that_went_while_it_was_looked_for_is_found(cluster: FakeCluster) -> None:
+    """Else each attempt at a start amid trouble would make a further producer."""
+    cluster.failures["init_transactions"].append(lambda: queue(cluster).logger.log(logging.INFO, *COORDINATOR_LOST))
+    producer = opened(cluster)
+    producer.commit(OFFSETS, METADATA)
+
+    assert begun_after(cluster, producer) == FRESH[-1:]
+
+
 @pytest.mark.parametrize(("given", "used"), [({}, 6), ({"log_level": 3}, 6), ({"log_level": "7"}, 7)])
 def test_e3_the_client_is_told_to_log_broken_connections(
     cluster: FakeCluster, given: dict[str, object], used: int
@@ -801,7 +831,7 @@ def test_a_call_that_hangs_is_given_up_with_its_producer(cluster: FakeCluster, o
     assert begun.wait(60)
     cluster.calls.clear()
     producer.open()
-    assert cluster.calls == [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S)]
+    assert cluster.calls == [("Producer", "orders-a"), ("init_transactions", INIT_WAIT_S), ("poll", 0)]
     release.set()
     producer.begin()
     producer.commit(OFFSETS, METADATA)
