@@ -14,12 +14,10 @@ from devkit import jars, java
 from devkit.admin import admin_client
 from tests.faults.arena import coordinating_partition
 from tests.support.broker import unique
+from tests.support.pipelines import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 needs_arena = pytest.mark.xdist_group("arena")
 

@@ -15,7 +15,7 @@ from tests.faults.model import NotProvenError
 from tests.faults.proxy import Proxy
 from tests.faults.requests import quickest_round_trip_s
 from tests.support.broker import unique
-from tests.support.pipelines import await_true, in_background
+from tests.support.pipelines import PATIENCE_S, await_true, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from tests.faults.arena import Arena
 
 pytestmark = pytest.mark.xdist_group("arena")
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 
 @pytest.fixture

@@ -12,15 +12,12 @@ from devkit.verify import StoredRecord
 from tests.faults import brokers
 from tests.faults.console import ConsoleError, ConsoleReader, parse_all
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.faults.arena import Arena
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 ODD = [b"plain", b"", None, b"null", b"NO_HEADERS", b"\\x41", b"a:b,c\tline\nend", bytes(range(256)), "é".encode()]
 

@@ -11,7 +11,7 @@ from devkit import Cluster
 from devkit.ports import HOST, Port
 from tests.faults.arena import second_listener
 from tests.faults.holding import JOIN_GROUP, HoldingProxy
-from tests.support.pipelines import STEPS, Scene, await_true, events
+from tests.support.pipelines import PATIENCE_S, STEPS, Scene, await_true, events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from devkit.workers import WorkerProcess
 
 pytestmark = [pytest.mark.xdist_group("expelled"), pytest.mark.timeout(600)]
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 HELD = 240
 """Records in the hands of the member that is expelled: two minutes' work, and one piece of it, so that nothing is produced meanwhile."""

@@ -12,14 +12,10 @@ import pytest
 
 from devkit.ports import HOST, Port
 from tests.faults.proxy import Proxy
-from tests.support.pipelines import await_true, in_background
+from tests.support.pipelines import PATIENCE_S, await_true, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 
 class _Echo:

@@ -9,12 +9,10 @@ from confluent_kafka import Producer
 
 from tests.faults.requests import ONGOING, transaction_state
 from tests.support.broker import unique
+from tests.support.pipelines import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 
 @pytest.mark.xdist_group("arena")

@@ -14,14 +14,12 @@ from confluent_kafka import Producer
 from devkit.reader import Reader
 from tests.faults.brokers import any_node, kill_node
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena
 
 pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long]
-
-PATIENCE_S = 60.0
 
 
 def _written(producer: Producer, topic: str, value: bytes) -> None:

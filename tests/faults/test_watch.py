@@ -12,15 +12,12 @@ from confluent_kafka import Producer
 
 from tests.faults.watch import STANDS_S, Watch
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.pipelines import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.faults.model import Stand
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 
 def _write(producer: Producer, topic: str, values: Sequence[bytes]) -> None:

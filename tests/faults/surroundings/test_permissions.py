@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # i
 
 from tests.faults.surroundings.secured import credentials, guard, needed
 from tests.faults.surroundings.trouble import delete_topic, ending, text
-from tests.support.pipelines import Scene, await_true, events
+from tests.support.pipelines import PATIENCE_S, Scene, await_true, events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("secured broker")
 LONG = pytest.mark.long
-
-PATIENCE_S = 60.0
-"""For whatever must come: nothing here waits so long unless it fails."""
 
 LACKS = {
     "read source": "our user lacks the right Read on source topic {source}",
