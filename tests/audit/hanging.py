@@ -10,15 +10,8 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
-
-from devkit.admin import admin_client
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.topics import set_broker
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +22,7 @@ EPOCH = 3
 
 def hang(spark: SparkSession, bootstrap: str, topic: str, partition: int) -> None:
     """Leave one record of a hanging transaction, of PRODUCER_ID and EPOCH, in a partition that the one broker of `bootstrap` leads."""
-    entry = ConfigEntry(
-        "transaction.partition.verification.enable", "false", incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
-    admin = admin_client(bootstrap)
-    for future in admin.incremental_alter_configs([resource]).values():
-        future.result(PATIENCE_S)
+    set_broker(bootstrap, {"transaction.partition.verification.enable": "false"})
     batch = _batch(spark)
     # The broker takes the new setting a moment after the controller has it, and refuses the record until then.
     await_true(lambda: _produce(bootstrap, topic, partition, batch) == 0, "the broker takes the record", PATIENCE_S)

@@ -10,13 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    ResourceType,
-)
 from pyspark.sql import SparkSession
 
 from devkit.reader import Reader
@@ -24,7 +17,8 @@ from spark_batch.model import Kind
 from tests.audit.hanging import hang
 from tests.audit.planting import Expected
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.topics import add_partitions, set_topic
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,10 +179,7 @@ def add_partition(world: World, topic: str) -> int:
     """The new partition's number, once the broker knows it."""
     world.sinks[topic] += 1
     number = world.sinks[topic]
-    for future in world.admin.create_partitions([NewPartitions(topic, number)]).values():
-        future.result(PATIENCE_S)
-    with Reader(world.bootstrap) as reader:
-        await_true(lambda: len(reader.partitions_of([topic])) == number, f"{topic} has {number} partitions", PATIENCE_S)
+    add_partitions(world.bootstrap, topic, number)
     return number - 1
 
 
@@ -207,26 +198,9 @@ def _source_recreated(world: World, place: Partition) -> list[Expected]:
     return [Expected(Kind.TOPIC_RECREATED, *each, None) for each in kin]
 
 
-def configure(world: World, topic: str, settings: dict[str, str]) -> None:
-    """On return the broker tells of them."""
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    for future in world.admin.incremental_alter_configs([resource]).values():
-        future.result(PATIENCE_S)
-
-    def told() -> bool:
-        (future,) = world.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-        found = future.result(PATIENCE_S)
-        return all(found[name].value == value for name, value in settings.items())
-
-    await_true(told, f"the broker has the settings {settings} of {topic}", PATIENCE_S)
-
-
 def _source_compacted(world: World, place: Partition) -> list[Expected]:
     """Whether anything was removed already cannot be known."""
-    configure(world, place[0], {"cleanup.policy": "compact"})
+    set_topic(world.bootstrap, place[0], {"cleanup.policy": "compact"})
     return [Expected(Kind.COMPACTED, place[0], 0, None)]
 
 

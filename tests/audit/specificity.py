@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spark_batch.model import Depth, ExitCode, Verdict
 from tests.audit.turmoil import Turmoil, Turns
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

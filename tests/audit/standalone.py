@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from spark_batch.session import java_home
-from tests.support.pipelines import await_true
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

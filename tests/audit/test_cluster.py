@@ -12,7 +12,8 @@ from confluent_kafka import Producer
 
 from spark_batch.model import Depth
 from tests.audit.standalone import BIN, environment, standalone_cluster
-from tests.support.pipelines import PATIENCE_S, Scene
+from tests.support.pipelines import Scene
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined] # its stubs export less than it does
 
 from devkit.admin import admin_client
 from devkit.reader import Reader
@@ -26,7 +25,8 @@ from spark_batch.model import OpenTransaction, Range
 from spark_batch.topics import read_topic
 from tests.audit.hanging import EPOCH, PRODUCER_ID, hang
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.topics import add_partitions
+from tests.support.waiting import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
 
 if TYPE_CHECKING:
@@ -259,16 +259,8 @@ def test_a9_new_partitions_are_in_the_next_cut(admin: KafkaAdmin, bootstrap: str
         source = (pipeline.source, 0)
         await_true(lambda: admin.committed(pipeline.name, [source]).get(source, 0) > 5, "it works")
     before = take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S)
-    new = [NewPartitions(pipeline.source, 2), NewPartitions(pipeline.output, 4)]
-    kafka = admin_client(bootstrap)
-    for future in kafka.create_partitions(new).values():
-        future.result(PATIENCE_S)
-
-    def known() -> bool:
-        found = admin.topics([pipeline.source, pipeline.output])
-        return (found[pipeline.source].partitions, found[pipeline.output].partitions) == (2, 4)
-
-    await_true(known, "the new partitions are known", PATIENCE_S)
+    add_partitions(bootstrap, pipeline.source, 2)
+    add_partitions(bootstrap, pipeline.output, 4)
     after = take_cut(admin, pipeline.topics, pipeline.name, PATIENCE_S)
     assert set(after.source_start) - set(before.source_start) == {(pipeline.source, 1)}
     assert set(after.outputs) - set(before.outputs) == {(pipeline.output, 3)}

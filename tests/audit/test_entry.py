@@ -15,7 +15,8 @@ from spark_batch.errors import AuditError, CannotStartError
 from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth
 from spark_batch.security import java_options
-from tests.support.pipelines import EPOCH_MS, PATIENCE_S, Scene
+from tests.support.pipelines import EPOCH_MS, Scene
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

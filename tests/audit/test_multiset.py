@@ -17,7 +17,8 @@ from tests.audit.auditor import Auditor
 from tests.audit.planting import KINDS, Expected, found, sow
 from tests.audit.test_judge import verdicts
 from tests.audit.world import World
-from tests.support.pipelines import EPOCH_MS, PATIENCE_S, Scene
+from tests.support.pipelines import EPOCH_MS, Scene
+from tests.support.waiting import PATIENCE_S
 from worker.lineage import HEADER
 
 if TYPE_CHECKING:

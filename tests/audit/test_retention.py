@@ -15,7 +15,7 @@ from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
 from tests.audit.scenes import delete_records, recreate
 from tests.audit.world import World
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

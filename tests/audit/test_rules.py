@@ -13,12 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 
 from devkit.reader import Reader, read
 from spark_batch.cut import Topics, take_cut
@@ -26,10 +20,11 @@ from spark_batch.kafka_admin import KafkaAdmin
 from spark_batch.model import Depth, ExitCode, Kind, Verdict
 from tests.audit.auditor import Auditor
 from tests.audit.planting import Expected, found
-from tests.audit.scenes import configure, recreate
+from tests.audit.scenes import recreate
 from tests.audit.world import World
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.topics import set_broker, set_topic
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,12 +121,9 @@ def test_a7_a_source_from_which_compaction_removed_records_is_never_complete(
     world.write()
     topic = world.sources[0][0]
     before = len(read(cluster.bootstrap, [topic]))
-    entry = ConfigEntry("log.cleaner.backoff.ms", "100", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
-    for future in world.admin.incremental_alter_configs([resource]).values():
-        future.result(PATIENCE_S)
+    set_broker(cluster.bootstrap, {"log.cleaner.backoff.ms": "100"})
     fast = {"min.cleanable.dirty.ratio": "0.001", "segment.ms": "10", "max.compaction.lag.ms": "1"}
-    configure(world, topic, {"cleanup.policy": "compact", **fast})
+    set_topic(cluster.bootstrap, topic, {"cleanup.policy": "compact", **fast})
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
 
     def removed() -> bool:

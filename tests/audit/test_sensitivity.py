@@ -17,7 +17,7 @@ from tests.audit.planting import KINDS, Expected, expected_at, found, sow
 from tests.audit.scenes import SCENES, add_partition, set_offset
 from tests.audit.sensitivity import judged, mixed, scene
 from tests.audit.world import World
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Producer
 
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,8 @@ from tests.audit import specificity
 from tests.audit.auditor import Auditor
 from tests.audit.turmoil import Turmoil
 from tests.audit.world import World
-from tests.support.pipelines import PATIENCE_S, Scene, await_true
+from tests.support.pipelines import Scene
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Self
 
-from tests.support.pipelines import PATIENCE_S, Scene, await_true, events, faults
+from tests.support.pipelines import Scene, events, faults
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

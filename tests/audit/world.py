@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicCollec
 from devkit.admin import admin_client
 from devkit.reader import Reader
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.waiting import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
 from transforms.records import Failure
 from worker.dead_letter import dead_letters

@@ -21,13 +21,13 @@ from tests.faults.arena import SESSION_S, Arena
 from tests.faults.model import Fault, NotProvenError
 from tests.faults.requests import quickest_round_trip_s, round_trip_s
 from tests.support.processes import state_of
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from devkit.verify import Partition
 
-_PATIENCE_S = 60.0
 """Until a fault shows: a dead broker is given up after SESSION_S, on a busy machine later."""
 _TRAFFIC_S = 30.0
 """How much longer than it was meant to a fault of the network lasts where nobody has sent anything yet that it could hit."""
@@ -77,7 +77,7 @@ def stop_node(arena: Arena, target: Target) -> Fault:
     """A clean stop. Proof: the process ended by itself after SIGTERM, and its partition has another leader."""
     node, at = arena.node(target.number), time.time()
     _must(node.alive, f"node {node.id} was dead before the stop")
-    by_itself = node.stop(_PATIENCE_S)
+    by_itself = node.stop(PATIENCE_S)
     code = node.exit_code  # 143: Java's own for SIGTERM that it answered in order
     _must(by_itself and code == 143, f"node {node.id} did not stop cleanly but with {code}")
     return _fault("broker stop", target, at, "ended with 143 after SIGTERM", _gone(arena, target))
@@ -193,7 +193,7 @@ def hijack(bootstrap: str, transactional_id: str) -> Fault:
     at, acquired = time.time(), _Acquired()
     settings = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "debug": "eos"}
     producer = Producer(settings, logger=acquired.logger)
-    producer.init_transactions(_PATIENCE_S)
+    producer.init_transactions(PATIENCE_S)
     producer.poll(0)  # hands the log over
     del producer
     _must(acquired.epoch > 0, f"{transactional_id} had no producer that could lose it: epoch {acquired.epoch}")
@@ -206,7 +206,7 @@ def add_partitions(bootstrap: str, topic: str, to: int) -> Fault:
     client, at = admin_client(bootstrap), time.time()
 
     def led() -> int:
-        found = client.list_topics(topic, timeout=_PATIENCE_S).topics[topic].partitions
+        found = client.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
         return sum(partition.leader >= 0 for partition in found.values())
 
     before = 0
@@ -217,14 +217,14 @@ def add_partitions(bootstrap: str, topic: str, to: int) -> Fault:
         return before > 0
 
     _await(known, f"{topic} has no partition with a leader")
-    client.create_partitions([NewPartitions(topic, to)])[topic].result(_PATIENCE_S)
+    client.create_partitions([NewPartitions(topic, to)])[topic].result(PATIENCE_S)
     _await(lambda: led() == to, f"{topic} has not {to} partitions with leaders")
     _must(before < to, f"{topic} had {before} partitions already")
     return Fault("partitions added", "under load", topic, at, f"{before} -> {to} partitions with leaders", time.time())
 
 
 def _led(arena: Arena, partition: Partition) -> int:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while (number := arena.leader(*partition)) < 0:
         _must(time.monotonic() < deadline, f"{partition} has no leader")
         time.sleep(_POLL_S)
@@ -254,9 +254,9 @@ def _fault(kind: str, target: Target, at: float, *proofs: str) -> Fault:
 
 
 def _await(condition: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        _must(time.monotonic() < deadline, f"{otherwise} after {_PATIENCE_S:g} s")
+        _must(time.monotonic() < deadline, f"{otherwise} after {PATIENCE_S:g} s")
         time.sleep(_POLL_S)
 
 

@@ -25,7 +25,8 @@ from tests.faults.storms import MOST
 from tests.faults.supervisor import Crew, Plan, settings_of, worker_plans
 from tests.faults.watch import Watch
 from tests.faults.workloads import WORKLOADS, Feed, Workload, lines_of
-from tests.support.pipelines import await_true, last_offsets
+from tests.support.pipelines import last_offsets
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,6 +80,8 @@ class Result:
     """When brokers or the way to them were disturbed, shown or not, until all was whole again: seconds of `time.time()`."""
     surprises: list[str] = field(default_factory=list)
     stands: list[Stand] = field(default_factory=list)
+    aborts: list[tuple[str, float]] = field(default_factory=list)
+    """(transactional id, when) the workload made a transaction fail: seconds of `time.time()`."""
     aborted: int = 0
     """Records of aborted transactions in the outputs."""
     outputs_at: list[float] = field(default_factory=list)
@@ -160,6 +163,7 @@ def play(planned: Round, arena: Arena, folder: Path, auditor: Callable[[Path, De
     result.problems += crew.problems + watch.problems
     result.surprises = crew.surprises
     result.stands, result.outputs_at = watch.stands, watch.outputs
+    result.aborts = [abort for line in lines for abort in line.injected_aborts()]
     for fault in crew.faults:
         recovery.measure(fault, watch.commits, [*crew.faults, *result.faults], load_ended)
     result.faults += crew.faults

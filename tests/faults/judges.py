@@ -69,11 +69,12 @@ def not_as_expected(judgement: Judgement, sources: Sequence[StoredRecord], line:
     """Whether each verdict was given as often as the oracle says, and no record was left in flight.
 
     Beyond the last record there may be markers and aborted records, whose offsets the audit counts as in flight, because it does not
-    read them: exactly those, and none of a record.
+    read them: exactly those that no worker has passed (DECISIONS 8), and none of a record.
     """
     wanted = Counter[Verdict](verdict_of(source, line) for source in sources)
     ends = last_offsets(sources, line.partitions)
-    beyond = sum(judgement.cut.source_end.get(partition, 0) - end for partition, end in ends.items())
+    committed = line.committed()
+    beyond = sum(judgement.cut.source_end.get(p, 0) - max(end, committed.get(p, 0)) for p, end in ends.items())
     wanted[Verdict.IN_FLIGHT] = beyond
     found = Counter(judgement.totals)
     return [

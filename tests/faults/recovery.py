@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Span: TypeAlias = "tuple[float, float | None]"
 
 
 def measure(fault: Fault, commits: Iterable[Commit], hits: Iterable[Fault], load_ended: float) -> None:
-    """Of a worker: from its new start, or a zombie's awakening, until a commit that it made since could be read.
+    """Of a worker: from its new start, or a zombie's awakening, until a commit could be read that it made before it was hit again.
 
     Without one, how long one could have been seen: until the worker was hit again by one of ``hits``, or the load had ended. Ends of the
     worker that nobody had planned are no excuse.
@@ -29,10 +30,10 @@ def measure(fault: Fault, commits: Iterable[Commit], hits: Iterable[Fault], load
     if since is None:
         fault.waited_s, fault.why_not, fault.over_at = 0.0, ROUND_OVER, load_ended
         return
+    next_hit = min((hit.at for hit in hits if hit.target == fault.target and hit.at >= since), default=math.inf)
     own = (commit for commit in commits if commit.transactional_id == fault.target)
-    fault.recovery_s = next((commit.at - since for commit in own if commit.made_at >= since), None)
+    fault.recovery_s = next((commit.at - since for commit in own if since <= commit.made_at <= next_hit), None)
     if fault.recovery_s is None:
-        next_hit = min((hit.at for hit in hits if hit.target == fault.target and hit.at >= since), default=load_ended)
         fault.why_not = HIT_AGAIN if next_hit < load_ended else ROUND_OVER
         never(fault, max(0.0, min(next_hit, load_ended) - since))
     fault.over_at = since + (fault.recovery_s or fault.waited_s or 0.0)
@@ -54,13 +55,15 @@ def stuck(faults: Sequence[Fault]) -> list[str]:
     ]
 
 
-def amid(fault: Fault, faults: Iterable[Fault], disturbed: Iterable[Span]) -> bool:
+def amid(fault: Fault, faults: Iterable[Fault], disturbed: Iterable[Span], aborts: Iterable[tuple[str, float]]) -> bool:
     """Whether a fault of another kind was going on between it and the output after it: what took long is then not its doing alone.
 
-    ``disturbed``: when brokers or the way to them were, whether or not that could be shown.
+    ``disturbed``: when brokers or the way to them were, whether or not that could be shown. ``aborts``: (transactional id, when) a
+    transaction was made to fail; only those of the worker itself count.
     """
     others = ((other.at, other.over_at) for other in faults if other.kind != fault.kind)
-    return any(_overlap(span, (fault.at, fault.over_at)) for span in (*others, *disturbed))
+    failed = ((at, at) for transactional_id, at in aborts if transactional_id == fault.target)
+    return any(_overlap(span, (fault.at, fault.over_at)) for span in (*others, *disturbed, *failed))
 
 
 def amid_disturbance(stand: Stand, disturbed: Iterable[Span]) -> bool:

@@ -175,7 +175,7 @@ def _bounded(results: Sequence[Result]) -> list[tuple[str, float, list[Fault]]]:
     for result in results:
         for fault in result.faults:
             if fault.kind == "worker kill":
-                (amid if recovery.amid(fault, result.faults, result.disturbed) else alone).append(fault)
+                (amid if recovery.amid(fault, result.faults, result.disturbed, result.aborts) else alone).append(fault)
             elif fault.kind == "broker kill":
                 brokers.append(fault)
     return [

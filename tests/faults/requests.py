@@ -7,6 +7,8 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
+from tests.support.waiting import PATIENCE_S
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -17,12 +19,11 @@ _API_VERSIONS, _DESCRIBE_TRANSACTIONS = 18, 65
 _NOT_FOUND = 105
 _TIMEOUT_S = 0.5  # a paused broker accepts connections and says nothing
 _PAUSE_S = 0.1
-_PATIENCE_S = 60.0  # for an answer whose time is measured
 
 
 def round_trip_s(address: str) -> float:
     """Seconds from an ApiVersions request (version 0) to the whole of its answer, on a new connection. OSError without an answer."""
-    with _connected(address, _PATIENCE_S) as connection:
+    with _connected(address, PATIENCE_S) as connection:
         began = time.monotonic()
         _ask(connection, _API_VERSIONS, b"")
         return time.monotonic() - began
@@ -30,7 +31,7 @@ def round_trip_s(address: str) -> float:
 
 def quickest_round_trip_s(address: str, bound_s: float) -> float:
     """Of three, and of more where none is below the bound: a machine that is busy makes some of them slow, slow ways make all."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     quickest = min(round_trip_s(address) for _ in range(3))
     while quickest >= bound_s and time.monotonic() < deadline:
         quickest = min(quickest, round_trip_s(address))

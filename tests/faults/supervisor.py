@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Self
 
 from tests.faults.model import Fault, NotProvenError
 from tests.faults.requests import ONGOING, transaction_state
-from tests.support.pipelines import SHORT, await_true, faults
+from tests.support.pipelines import SHORT, faults
 from tests.support.processes import state_of
+from tests.support.waiting import await_true
 from worker.errors import ExitCode
 
 if TYPE_CHECKING:

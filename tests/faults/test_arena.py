@@ -14,7 +14,7 @@ from devkit import jars, java
 from devkit.admin import admin_client
 from tests.faults.arena import coordinating_partition
 from tests.support.broker import unique
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena

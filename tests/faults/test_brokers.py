@@ -15,7 +15,8 @@ from tests.faults.model import NotProvenError
 from tests.faults.proxy import Proxy
 from tests.faults.requests import quickest_round_trip_s
 from tests.support.broker import unique
-from tests.support.pipelines import PATIENCE_S, await_true, in_background
+from tests.support.pipelines import in_background
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

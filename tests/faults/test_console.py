@@ -12,7 +12,7 @@ from devkit.verify import StoredRecord
 from tests.faults import brokers
 from tests.faults.console import ConsoleError, ConsoleReader, parse_all
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

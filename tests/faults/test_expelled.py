@@ -11,7 +11,8 @@ from devkit import Cluster
 from devkit.ports import HOST, Port
 from tests.faults.arena import second_listener
 from tests.faults.holding import JOIN_GROUP, HoldingProxy
-from tests.support.pipelines import PATIENCE_S, STEPS, Scene, await_true, events
+from tests.support.pipelines import STEPS, Scene, events
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

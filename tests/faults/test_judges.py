@@ -22,6 +22,7 @@ from tests.faults.workloads import WORKLOADS, Line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from devkit.verify import Partition
     from tests.faults.model import Opinion
 
 SOURCES = [
@@ -32,29 +33,38 @@ SOURCES = [
 TRUE = {Verdict.EXACTLY_ONCE: 17, Verdict.FILTERED: 2, Verdict.DEAD_LETTERED: 1}
 AFTER_LAST = 3
 """Offsets with markers after the last record of partition 0."""
+ALL = {("p.in", 0): 10, ("p.in", 1): 10}
+"""What the group has committed when every record is done."""
 
 
-def line() -> Any:
+def line(committed: Mapping[Partition, int] = ALL) -> Any:
     fake: Any = SimpleNamespace(
         workload=WORKLOADS[0], sink="p.out", dead_letters="p.dead-letters", partitions=[("p.in", 0), ("p.in", 1)]
     )
-    fake.path, fake.sources = Path("p.yaml"), lambda: SOURCES
+    fake.path, fake.sources, fake.committed = Path("p.yaml"), lambda: SOURCES, lambda: {**committed}
     fake.all_expected = lambda source: Line.all_expected(fake, source)
     return fake
 
 
-def audited(totals: Mapping[Verdict, int], *findings: Finding) -> Opinion:
+def audited(totals: Mapping[Verdict, int], *findings: Finding, committed: Mapping[Partition, int] = ALL) -> Opinion:
     ends = {("p.in", 0): 10 + AFTER_LAST, ("p.in", 1): 10}
     cut = Cut(0, "p", {("p.in", 0): 10, ("p.in", 1): 10}, {}, ends, {}, {}, frozenset(), 0.0)
     counts = Counter(finding.kind for finding in findings)
     judgement = Judgement("p", "", Depth.CONTENT, cut, {}, (), findings, counts, totals=dict(totals))
-    return judges.audit(line(), lambda _path, _depth: judgement)
+    return judges.audit(line(committed), lambda _path, _depth: judgement)
 
 
 def test_the_audit_is_believed_where_its_figures_are_those_of_the_oracle() -> None:
     """Offsets after the last record are no records in flight."""
     opinion = audited(TRUE | {Verdict.IN_FLIGHT: AFTER_LAST})
     assert (opinion.problems, opinion.records, opinion.verdict) == ([], 20, "COMPLETE")
+    passed = {**ALL, ("p.in", 0): 10 + AFTER_LAST - 1}  # what a worker has passed has been dealt with
+    assert audited(TRUE | {Verdict.IN_FLIGHT: 1}, committed=passed).problems == []
+    assert audited(TRUE | {Verdict.IN_FLIGHT: 1}).problems == ["1 records are in flight, not 3 as by the oracle"]
+    # A record that nobody has committed is in flight, and may not be.
+    behind = {**ALL, ("p.in", 1): 9}
+    few = TRUE | {Verdict.EXACTLY_ONCE: 16, Verdict.IN_FLIGHT: AFTER_LAST + 1}
+    assert len(audited(few, committed=behind).problems) == 2
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,9 @@ def result(*faults: Fault, judges: tuple[str, ...] = ("verifier", "console consu
         (killed(10, 998), [], (), (None, 2.0, recovery.ROUND_OVER, None)),
         (killed(10, 1001), [], (), (None, 0.0, recovery.ROUND_OVER, None)),
         (killed(10, 11), [], (killed(13, 14),), (None, 2.0, recovery.HIT_AGAIN, None)),
+        # What is committed after the next kill is the recovery of that one alone; what was committed before it counts, seen when it may be.
+        (killed(10, 11), [(15.0, 15.5)], (killed(13, 14),), (None, 2.0, recovery.HIT_AGAIN, None)),
+        (killed(10, 11), [(12.9, 13.5)], (killed(13, 14),), (2.5, None, "", True)),
         # Watched for longer than the bound: whatever came later, the bound was not held.
         (killed(10, 11), [], (killed(20, 21),), (None, 9.0, recovery.HIT_AGAIN, False)),
         (killed(10, 900), [], (), (None, 100.0, "no output within 90 s", False)),
@@ -115,6 +118,10 @@ def test_a_worker_killed_amid_other_faults_has_the_bound_of_brokers() -> None:
     for other in (going_on(1, 9.9), going_on(15.1, 20), going_on(11, 12, "worker kill")):
         assert report.liveness([result(slow, other)])[0].startswith("worker kill, no other kind of fault going on: ")
     assert "0 of 1 within 3 s" in report.liveness([result(slow), result(going_on(11, 12))])[0]
+    for aborts, amid in (([("p-w0", 12.0)], True), ([("p-w1", 12.0), ("p-w0", 9.9), ("p-w0", 15.1)], False)):
+        failing = result(slow)
+        failing.aborts = aborts
+        assert report.liveness([failing])[0].startswith("worker kill amid faults of other kinds: 1 of 1") is amid
     unproven = result(slow)
     unproven.disturbed = [(14.0, 30.0)]
     assert "1 of 1 within 15 s" in report.liveness([unproven])[0]

@@ -12,7 +12,8 @@ import pytest
 
 from devkit.ports import HOST, Port
 from tests.faults.proxy import Proxy
-from tests.support.pipelines import PATIENCE_S, await_true, in_background
+from tests.support.pipelines import in_background
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

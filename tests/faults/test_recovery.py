@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults import brokers
-from tests.support.pipelines import SHORT, Scene, await_true, events, under_load
+from tests.support.pipelines import SHORT, Scene, events, under_load
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long, pytest.mark.timeout(900)]
 
-PATIENCE_S = 60.0
 """15 s are what is wanted, on a machine of one's own."""
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.faults.requests import ONGOING, transaction_state
 from tests.support.broker import unique
-from tests.support.pipelines import PATIENCE_S
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena

@@ -59,6 +59,10 @@ def test_whatever_fails_every_judge_says_exactly_once(
     inside = [fault.proof for fault in result.faults if fault.phase in IN_TRANSACTION]
     assert inside
     assert all(proof.endswith("its transaction: Ongoing") for proof in inside)
+    # A third of the transactions fails, and the report knows whose and when.
+    workers = {fault.target for fault in result.faults if fault.kind == "worker kill"}
+    assert {name for name, _ in result.aborts} == (workers if "FAULT_ABORT_SHARE" in workload.faults else set())
+    assert all(result.began < at < result.began + result.took_s for _, at in result.aborts)
 
 
 @pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "PrepareAbort", "not known", None])

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from devkit.reader import Reader
 from tests.faults.brokers import any_node, kill_node
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from tests.faults.arena import Arena

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from tests.faults.watch import STANDS_S, Watch
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import PATIENCE_S, await_true
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,15 @@ import json
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaException
 
 from devkit.reader import Reader, ReadError
 from devkit.verify import DEAD_LETTER, OWN_HEADERS, ExpectedRecord
-from tests.support.pipelines import STEPS, Scene, await_true
+from tests.support.pipelines import STEPS, Scene, events
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +100,15 @@ class Line(Scene):
     def id_of(self, number: int) -> str:
         """The transactional id of the worker with this number, whose instance id is w0, w1, ..."""
         return f"{self.name}/w{number}"
+
+    def injected_aborts(self) -> list[tuple[str, float]]:
+        """(transactional id, when), by the workers' logs. Times are seconds of `time.time()`."""
+        return [
+            (f"{self.name}/{entry['instance']}", datetime.fromisoformat(entry["timestamp"]).timestamp())
+            for worker in self.workers
+            for entry in events(worker, "aborting")
+            if entry["reason"].endswith("injected abort")  # tests.support.faulty_worker
+        ]
 
     def all_expected(self, source: StoredRecord) -> list[ExpectedRecord]:
         headers = tuple(header for header in source.headers if not header[0].startswith(OWN_HEADERS))

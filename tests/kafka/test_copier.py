@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.pipelines import PATIENCE_S, Onlooker, Scene, await_true, faults
+from tests.support.pipelines import Onlooker, Scene, faults
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from tests.support.broker import create_topics
-from tests.support.pipelines import EPOCH_MS, Scene, events
+from tests.support.pipelines import EPOCH_MS, LASTING, Scene, events
+from tests.support.waiting import PATIENCE_S
 from worker.dead_letter import WORKER_VERSION
 
 if TYPE_CHECKING:
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
 
 COPY = "[]"
 
-UNHURRIED = {
-    "RECKON_CONSUMER_SESSION_TIMEOUT_MS": "45000",
-    "RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300",
-    "RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "30000",
-    "RECKON_RECORD_BUDGET_MS": "20000",
-    "RECKON_START_TIMEOUT_S": "120",
-}
+UNHURRIED = LASTING | {"RECKON_RECORD_BUDGET_MS": "20000", "RECKON_START_TIMEOUT_S": "120"}
 """Nothing here is about timeouts: none may make a transaction be taken back and a record be read twice because the machine is busy."""
 
 
@@ -52,7 +47,7 @@ def send(scene: Scene, *records: dict[str, Any]) -> None:
     )
     for number, record in enumerate(records):
         producer.produce(scene.source, **{"partition": 0, "timestamp": EPOCH_MS + number, **record})
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def _delivered(error: KafkaError | None, _message: Message) -> None:
@@ -60,7 +55,7 @@ def _delivered(error: KafkaError | None, _message: Message) -> None:
 
 
 def drain(scene: Scene, env: Mapping[str, str] | None = None) -> WorkerProcess:
-    return scene.drain(env={**UNHURRIED, **(env or {})})
+    return scene.drain(short=False, env={**UNHURRIED, **(env or {})})
 
 
 def in_topic(scene: Scene, topic: str) -> list[StoredRecord]:
@@ -278,7 +273,7 @@ def test_e8_a_dead_letter_that_cannot_be_delivered_stops_the_worker(bootstrap: s
     """Exit code 1, the record and the remedy are named, nothing is committed: a record is not dropped for want of a place."""
     with Scene(bootstrap, tmp_path, partitions=1, sinks=1) as scene:
         send(scene, {"value": b'{"n": 1}'}, {"value": ("no json" + noise(6_000)).encode()})
-        worker = scene.worker(drain=True, env=UNHURRIED | {"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "5000"})
+        worker = scene.worker(drain=True, short=False, env=UNHURRIED | {"RECKON_PRODUCER_MESSAGE_MAX_BYTES": "5000"})
         assert worker.wait() == 1
         said = worker.log_path.read_text()
         assert f"the dead letter of {scene.source}[0] offset 1 cannot be delivered to {scene.dead_letters}: " in said

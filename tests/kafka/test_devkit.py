@@ -18,6 +18,7 @@ from devkit.admin import admin_client, create_topics, registered_brokers
 from devkit.ports import HOST
 from tests.support.broker import unique
 from tests.support.processes import state_of
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(600)  # three brokers on a busy machine
 
-_PATIENCE = 60.0  # seconds: a bound for what went wrong, not a claim about speed
-
 
 def _produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
     config = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, "on_delivery": _delivered}
     producer = Producer(config)
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(_PATIENCE) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def _delivered(error: KafkaError | None, _message: Message) -> None:
@@ -46,7 +45,7 @@ def _consume(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         values: list[bytes | None] = []
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE_S
         while len(values) < count and time.monotonic() < deadline:
             values += [message.value() for message in consumer.consume(count, timeout=0.5) if message.error() is None]
         return values
@@ -55,7 +54,7 @@ def _consume(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
 
 
 def _await(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -97,10 +96,10 @@ def test_transactions_work(cluster: Cluster) -> None:
     topic = unique("transactional")
     cluster.create_topics({topic: 1})
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("tx"), "log_level": 0})
-    producer.init_transactions(_PATIENCE)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(topic, b"committed")
-    producer.commit_transaction(_PATIENCE)
+    producer.commit_transaction(PATIENCE_S)
     assert _consume(cluster.bootstrap, topic, 1) == [b"committed"]
 
 
@@ -128,7 +127,7 @@ def test_restart_keeps_data_and_port(cluster: Cluster, end: str) -> None:
     if end == "kill":
         node.kill()
     else:
-        assert node.stop(_PATIENCE)
+        assert node.stop(PATIENCE_S)
     assert before[1] is not None
     assert _gone(before[1])
     node.start()
@@ -141,7 +140,7 @@ def test_pause_really_pauses(cluster: Cluster) -> None:
     """A paused node answers nothing within a second, and a resumed one does again."""
     node = cluster.nodes[0]
     admin = admin_client(cluster.bootstrap)
-    admin.list_topics(timeout=_PATIENCE)
+    admin.list_topics(timeout=PATIENCE_S)
     node.pause()
     try:
         with pytest.raises(KafkaException, match=r"[Tt]imed out|transport failure"):
@@ -156,7 +155,7 @@ def test_stop_of_a_paused_node_is_clean(cluster: Cluster) -> None:
     """stop() wakes a paused node first; without that SIGTERM would wait for ever."""
     node = cluster.nodes[0]
     node.pause()
-    assert node.stop(_PATIENCE)
+    assert node.stop(PATIENCE_S)
 
 
 def test_stop_that_takes_too_long_kills_and_says_so(
@@ -244,7 +243,7 @@ def test_broker_dies_with_its_parent(how: signal.Signals, tmp_path: Path) -> Non
         pid = int(parent.stdout.readline())
         assert not _gone(pid)
         parent.send_signal(how)
-        parent.wait(_PATIENCE)
+        parent.wait(PATIENCE_S)
     assert _await(lambda: _gone(pid))
 
 
@@ -258,7 +257,7 @@ def test_command_runs_until_told_to_stop(how: signal.Signals, tmp_path: Path) ->
         assert _serves(address)
         process.send_signal(how)
         output = process.stdout.read()
-        assert process.wait(_PATIENCE) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert f"RECKON_BOOTSTRAP_SERVERS={address} reckon run" in output
     assert output.endswith("broker stopped\n")
 
@@ -274,6 +273,6 @@ def test_command_says_when_the_broker_died() -> None:
         ).stdout.split()
         assert len(children) == 1
         os.kill(int(children[0]), signal.SIGKILL)
-        _, errors = process.communicate(timeout=_PATIENCE)
+        _, errors = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 1
     assert errors.startswith("error: node 1 ended with -9; the end of its log:\n")

@@ -20,7 +20,7 @@ import worker.doubt
 import worker.fill
 import worker.transaction
 from tests.support.mock_cluster import Api, MockCluster, Reply
-from tests.support.pipelines import await_true
+from tests.support.waiting import PATIENCE_S, await_true
 from transforms.records import Result
 from worker.dead_letter import DeadLetterLimit
 from worker.errors import CommitUnknownError, ExitCode, FencedByTwinError, Outcome, TransactionError, WorkerError
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 IN, OUT, DEAD, RECEIPTS = "in", "out", "dead", "receipts"
 ENDS = (Api.INIT_PRODUCER_ID, Api.END_TXN)
-LIMIT_S = 60.0
 """A worker that has not committed all by then is stopped, and its test fails."""
 
 # The codes under the names that librdkafka's protocol gives them. UNKNOWN is UNKNOWN_SERVER_ERROR.
@@ -170,7 +169,7 @@ class Run:
     def work(self, wanted: int) -> None:
         """Until that many source records are committed, by what the worker says."""
         self._wanted = wanted
-        timer = threading.Timer(LIMIT_S, setattr, (self.watchdog, "stopping", True))
+        timer = threading.Timer(PATIENCE_S, setattr, (self.watchdog, "stopping", True))
         timer.start()
         try:
             self.loop.run()
@@ -182,11 +181,11 @@ def _put(cluster: MockCluster, values: Sequence[bytes], partition: int = 0) -> N
     # All in one batch, so that the worker reads them at once: the mock answers a Fetch with one batch. It leaves with the flush, when all
     # records wait at their partition, which is known before the first of them: those that wait for it would leave as they are moved there.
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "compression.type": "none", "linger.ms": 60_000})
-    producer.list_topics(IN, LIMIT_S)
+    producer.list_topics(IN, PATIENCE_S)
     before = cluster.batches(IN, partition)
     for value in values:
         producer.produce(IN, value, b"key", partition=partition)
-    assert producer.flush(LIMIT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert cluster.batches(IN, partition) == before + 1
 
 
@@ -388,7 +387,7 @@ def test_e1_missing_permission_stops_the_worker(cluster: MockCluster, api: Api, 
 
 def test_e3_a_sound_producer_is_kept(cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the tests below: without a fault one producer makes both transactions, on a machine that may itself be slow."""
-    monkeypatch.setattr(worker.doubt, "SLOW_END_S", LIMIT_S)
+    monkeypatch.setattr(worker.doubt, "SLOW_END_S", PATIENCE_S)
     run = Run(cluster, _settings(cluster))
     values = _two_waves(run)
     assert cluster.committed_values(OUT) == values
@@ -578,7 +577,7 @@ def test_e7_reports_of_purged_messages_do_not_fail_the_next_transaction(
     producer.begin()
     producer.produce([_message(b"kept")])
     producer._flush()
-    producer.producer.commit_transaction(LIMIT_S)
+    producer.producer.commit_transaction(PATIENCE_S)
     assert cluster.written_values(OUT) == [b"kept"], (
         "the message was sent before it could be purged: the test shows nothing"
     )

@@ -6,7 +6,7 @@ from devkit.feeder import Feeder
 from devkit.orders import orders
 from devkit.reader import Reader
 from tests.support.broker import create_topics, unique
-from tests.support.pipelines import await_true
+from tests.support.waiting import await_true
 
 
 def test_the_last_orders_are_held_in_reserve_until_it_may_hurry(bootstrap: str) -> None:
@@ -14,11 +14,11 @@ def test_the_last_orders_are_held_in_reserve_until_it_may_hurry(bootstrap: str) 
     topic = unique("orders")
     create_topics(bootstrap, {topic: 1})
     with Feeder(bootstrap, topic, 1000, seconds=0.1) as feeder:
-        await_true(lambda: feeder.sent > 405, "it goes on beyond the first four tenths", 60)
+        await_true(lambda: feeder.sent > 405, "it goes on beyond the first four tenths")
         assert not feeder.done
         assert feeder.sent < 1000
         feeder.hurry()
-        await_true(lambda: feeder.done, "all are produced", 60)
+        await_true(lambda: feeder.done, "all are produced")
         assert feeder.sent == feeder.kinds.total() == 1000
     with Reader(bootstrap) as reader:
         assert [order.value for order in orders(1000)] == [record.value for record in reader.read([topic])]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer
 
 from devkit import Cluster
-from tests.support.pipelines import Scene, await_true
+from tests.support.pipelines import Scene
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

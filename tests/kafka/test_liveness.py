@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.kafka.test_rebalance import owned
-from tests.support.pipelines import Scene, await_true, events, faults, under_load
+from tests.support.pipelines import Scene, events, faults, under_load
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,9 +17,6 @@ LONG_SESSION = {"RECKON_CONSUMER_SESSION_TIMEOUT_MS": "280000"}
 """Longer than any test waits for anything: who is back, or has a partition, has not waited for a session to end. The other settings are
 the default ones, whose session timeout of 45 s a busy machine could be late for. What it takes on a quiet one is measured elsewhere."""
 
-WITHIN_S = 60.0
-"""A bound for what went wrong, not a claim about speed."""
-
 
 def test_a_killed_worker_is_back_without_waiting_for_its_session(bootstrap: str, tmp_path: Path) -> None:
     """Killed inside a transaction and started again, its next outputs are there long before the session timeout.
@@ -28,15 +26,15 @@ def test_a_killed_worker_is_back_without_waiting_for_its_session(bootstrap: str,
     with Scene(bootstrap, tmp_path, partitions=4, records=200) as scene:
         staying = scene.worker("staying", short=False, env=LONG_SESSION)
         killed = scene.worker("killed", short=False, env=LONG_SESSION, faults={"FAULT_KILL": "after_offsets:10"})
-        await_true(lambda: owned(staying) == 2 == owned(killed), "two partitions each", WITHIN_S)
+        await_true(lambda: owned(staying) == 2 == owned(killed), "two partitions each", PATIENCE_S)
         with under_load(scene):
-            await_true(lambda: faults(killed), "it is killed inside a transaction", WITHIN_S)
+            await_true(lambda: faults(killed), "it is killed inside a transaction", PATIENCE_S)
             killed.wait()
             assert faults(killed) == ["kill at after_offsets"]
             _await_commits(scene, "staying")  # with its last generation, which its log then tells of
             assignments = _assignments(staying)
             back = scene.worker("killed", short=False, env=LONG_SESSION)
-            await_true(lambda: events(back, "assigned"), "it is a member again", WITHIN_S)
+            await_true(lambda: events(back, "assigned"), "it is a member again", PATIENCE_S)
             _await_commits(scene, "killed")
             _await_commits(scene, "staying")
             assert assignments == _assignments(staying)
@@ -53,14 +51,14 @@ def test_a_worker_that_stops_leaves_its_place_at_once(bootstrap: str, tmp_path: 
     with Scene(bootstrap, tmp_path, partitions=4) as scene:
         scene.produce(400)
         staying, leaving = (scene.worker(name, short=False, env=LONG_SESSION) for name in ("staying", "leaving"))
-        await_true(lambda: owned(staying) == 2 == owned(leaving), "two partitions each", WITHIN_S)
+        await_true(lambda: owned(staying) == 2 == owned(leaving), "two partitions each", PATIENCE_S)
         leaving.terminate()
         assert leaving.wait() == 0
-        await_true(lambda: owned(staying) == 4, "the other has all", WITHIN_S)
+        await_true(lambda: owned(staying) == 4, "the other has all", PATIENCE_S)
         staying.terminate()
         assert staying.wait() == 0
         scene.produce(100)
-        assert scene.worker("third", short=False, env=LONG_SESSION, drain=True).wait(WITHIN_S) == 0
+        assert scene.worker("third", short=False, env=LONG_SESSION, drain=True).wait(PATIENCE_S) == 0
         assert scene.problems() == []
 
 
@@ -89,7 +87,7 @@ def test_a_zombie_whose_instance_was_started_again_ends_and_commits_nothing(boot
     with Scene(bootstrap, tmp_path, records=200) as scene:
         scene.produce(2000)
         zombie = scene.worker("one", short=False, faults={"FAULT_STOP": "before_commit:3"})
-        await_true(lambda: faults(zombie), "the zombie stands still", WITHIN_S)
+        await_true(lambda: faults(zombie), "the zombie stands still", PATIENCE_S)
         heir = scene.worker("one", short=False)
         scene.await_drained()
         done = scene.committed()
@@ -138,4 +136,4 @@ def _await_commits(scene: Scene, instance: str) -> None:
         return sum(r["transactional_id"] == f"{scene.name}/{instance}" for r in scene.receipt_values())
 
     before = receipts()
-    await_true(lambda: receipts() >= before + 2, f"{instance} commits", WITHIN_S)
+    await_true(lambda: receipts() >= before + 2, f"{instance} commits", PATIENCE_S)

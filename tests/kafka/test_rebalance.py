@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
-from tests.support.pipelines import LASTING, PATIENCE_S, STEPS, Scene, await_true, events, faults, under_load
+from tests.support.pipelines import LASTING, STEPS, Scene, events, faults, under_load
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from pathlib import Path

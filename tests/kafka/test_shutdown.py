@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from devkit.ports import HOST, Port
 from tests.kafka.test_rebalance import owned
-from tests.support.pipelines import STEPS, Scene, await_true, events, under_load
+from tests.support.pipelines import STEPS, Scene, events, under_load
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +29,6 @@ PATIENT = {
 }
 """A group that waits for the dead for longer than any test waits for anything: what happens does not happen because of a timeout. Nor
 does one take anything back because the machine is busy."""
-
-WITHIN_S = 60.0
-"""A bound for what went wrong, not a claim about speed."""
 
 
 @pytest.fixture
@@ -57,12 +55,12 @@ def test_until_drained_waits_for_the_partitions_of_a_worker_that_died(bootstrap:
         for partition in (0, 1):
             scene.produce(200, partition=partition)
         workers = [scene.worker(name, drain=True, env=env) for name in ("one", "two")]
-        await_true(lambda: [owned(worker) for worker in workers] == [1, 1], "one each", WITHIN_S)
+        await_true(lambda: [owned(worker) for worker in workers] == [1, 1], "one each", PATIENCE_S)
         workers[0].kill()
         assert max(scene.committed().values(), default=0) < 200, "a partition was at its end already"
         gate.unlink()
 
-        assert workers[1].wait(2 * WITHIN_S) == 0
+        assert workers[1].wait(2 * PATIENCE_S) == 0
         assert events(workers[1], "stopped")[0]["drained"] is True
         assert scene.problems() == []
 
@@ -73,12 +71,12 @@ def test_sigterm_under_load_ends_in_order_and_leaves_the_group_at_once(scene: Sc
     """
     leaving = scene.worker("leaving", env=PATIENT)
     staying = scene.worker("staying", env=PATIENT)
-    await_true(lambda: [owned(leaving), owned(staying)] == [1, 1], "a partition for each", WITHIN_S)
+    await_true(lambda: [owned(leaving), owned(staying)] == [1, 1], "a partition for each", PATIENCE_S)
     with under_load(scene):
         scene.await_committed(400)
         leaving.terminate()
         assert leaving.wait() == 0
-        await_true(lambda: owned(staying) == 2, "the other has both partitions", WITHIN_S)
+        await_true(lambda: owned(staying) == 2, "the other has both partitions", PATIENCE_S)
     scene.await_drained()
     staying.terminate()
     assert staying.wait() == 0
@@ -129,7 +127,7 @@ def test_exit_code_1_when_records_are_gone_before_they_were_read(bootstrap: str,
         scene.produce(100)
         admin = AdminClient({"bootstrap.servers": bootstrap})
         (future,) = admin.delete_records([TopicPartition(scene.source, 0, 150)]).values()
-        future.result(WITHIN_S)
+        future.result(PATIENCE_S)
         worker = scene.worker(drain=True, env=PATIENT)
         assert worker.wait() == 1
         assert f"{scene.source} partition 0: offset 100 of group {scene.name} is not in the log any more" in text(
@@ -146,7 +144,7 @@ def test_a_source_that_was_processed_and_then_expired_is_no_loss(bootstrap: str,
         (end,) = scene.reader.end_offsets(scene.partitions).values()
         assert end > 100, "the source has no markers"
         worker = scene.worker(faults={"FAULT_QUIET_S": "1"}, env=PATIENT)
-        await_true(lambda: scene.committed() == {(scene.source, 0): end}, "the markers are committed", WITHIN_S)
+        await_true(lambda: scene.committed() == {(scene.source, 0): end}, "the markers are committed", PATIENCE_S)
         worker.terminate()
         assert worker.wait() == 0
         scene.reader.await_stable([scene.receipts])
@@ -155,7 +153,7 @@ def test_a_source_that_was_processed_and_then_expired_is_no_loss(bootstrap: str,
         ]
         admin = AdminClient({"bootstrap.servers": bootstrap})
         (future,) = admin.delete_records([TopicPartition(scene.source, 0, -1)]).values()
-        future.result(WITHIN_S)
+        future.result(PATIENCE_S)
 
         scene.drain(env=PATIENT)
 
@@ -218,7 +216,7 @@ def test_exit_code_3_when_a_twin_is_alive(scene: Scene) -> None:
         twins = [
             scene.worker("twin", short=False, env={"RECKON_CONSUMER_HEARTBEAT_INTERVAL_MS": "300"}) for _ in range(2)
         ]
-        await_true(lambda: not all(twin.alive for twin in twins), "one of the twins ends", 2 * WITHIN_S)
+        await_true(lambda: not all(twin.alive for twin in twins), "one of the twins ends", 2 * PATIENCE_S)
         before = sum(scene.committed().values())
         await_true(
             lambda: sum(scene.committed().values()) > before or not any(twin.alive for twin in twins),

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.support.broker import create_topics
-from tests.support.pipelines import LASTING, PATIENCE_S, Scene, await_true, events, faults, last_offsets
+from tests.support.pipelines import LASTING, Scene, events, faults, last_offsets
+from tests.support.waiting import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
 from worker.membership import NotAMemberError, parse_group_metadata
 from worker.offsets import Offsets

@@ -24,8 +24,8 @@ from devkit.verify import (
 )
 from devkit.verify_receipts import check_receipts, fates
 from tests.support.broker import create_topics, unique
+from tests.support.waiting import PATIENCE_S
 
-TIMEOUT_S = 60.0
 BAD = 5
 """The source record that is no JSON."""
 FIRST = 4
@@ -135,12 +135,12 @@ def producer_of(bootstrap: str, writes: list[Write]) -> Producer:
     producer = Producer(
         config | {"transaction.timeout.ms": 600_000}
     )  # one that is to stay open does, however slow the test
-    producer.init_transactions(TIMEOUT_S)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     for write in writes:
         rest: dict[str, Any] = {"headers": write.headers, "timestamp": write.timestamp_ms}
         producer.produce(write.topic, write.value, write.key, 0, **rest)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return producer
 
 
@@ -163,16 +163,16 @@ def plant(bootstrap: str, reader: Reader) -> Iterator[Callable[[Callable[[Topics
         names = (topics.source, topics.sink, topics.other, topics.dead, topics.receipts)
         create_topics(bootstrap, dict.fromkeys(names, 1))
         noise = [topics.output(n) for n in range(3)]
-        producer_of(bootstrap, noise).abort_transaction(TIMEOUT_S)
+        producer_of(bootstrap, noise).abort_transaction(PATIENCE_S)
         reader.await_stable(names)
-        producer_of(bootstrap, [*(topics.origin(n) for n in range(8)), *make(topics)]).commit_transaction(TIMEOUT_S)
+        producer_of(bootstrap, [*(topics.origin(n) for n in range(8)), *make(topics)]).commit_transaction(PATIENCE_S)
         reader.await_stable(names)
         still_open.append(producer_of(bootstrap, [*noise, topics.dead_letter(0), topics.receipt(9, 8, 9)]))
         return topics
 
     yield commit
     for producer in still_open:
-        producer.abort_transaction(TIMEOUT_S)
+        producer.abort_transaction(PATIENCE_S)
 
 
 Plant = Callable[[Callable[[Topics], list[Write]]], Topics]
@@ -267,7 +267,7 @@ def test_a_topic_of_nothing_but_aborted_records_has_none(bootstrap: str, reader:
     """Here only the end-of-partition event says that the end is reached."""
     topic = unique("aborted")
     create_topics(bootstrap, {topic: 1})
-    producer_of(bootstrap, [Write(topic, b"k", b"v", [], 1)] * 10).abort_transaction(TIMEOUT_S)
+    producer_of(bootstrap, [Write(topic, b"k", b"v", [], 1)] * 10).abort_transaction(PATIENCE_S)
     reader.await_stable([topic])
     assert reader.read([topic]) == []
     assert len(reader.read([topic], committed=False)) == 10

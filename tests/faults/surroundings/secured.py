@@ -24,7 +24,7 @@ from devkit import Cluster
 from devkit.admin import admin_client
 from devkit.ports import HOST, Port
 from tests.support.broker import unique
-from tests.support.pipelines import await_true
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tests.support.pipelines import Scene
 
 PASSWORD = "open-sesame"
-_ANSWER_S = 60.0
 _ITERATIONS = 4096  # the fewest that Kafka takes
 
 _silent = logging.Logger("turned away")  # noqa: LOG001 - a client's alone: that it is turned away at first is no news
@@ -110,9 +109,9 @@ class SecuredCluster:
         """From now on new connections need it; those that are there stay. Returns when the broker lets in whoever has it."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, _ITERATIONS)
         change = UserScramCredentialUpsertion(user, info, password.encode())
-        (future,) = self.admin.alter_user_scram_credentials([change], request_timeout=_ANSWER_S).values()
-        future.result(_ANSWER_S)  # the controller's; the broker hears of it a moment later, and so it is with rights
-        await_true(lambda: self._lets_in(user, password), f"{user} is let in", _ANSWER_S)
+        (future,) = self.admin.alter_user_scram_credentials([change], request_timeout=PATIENCE_S).values()
+        future.result(PATIENCE_S)  # the controller's; the broker hears of it a moment later, and so it is with rights
+        await_true(lambda: self._lets_in(user, password), f"{user} is let in", PATIENCE_S)
 
     def _lets_in(self, user: str, password: str) -> bool:
         config: dict[str, Any] = {
@@ -134,8 +133,8 @@ class SecuredCluster:
         """Returns when the broker knows of them."""
         wanted = [_binding(user, *right) for right in rights]
         for future in self.admin.create_acls(wanted).values():
-            future.result(_ANSWER_S)
-        await_true(lambda: set(wanted) <= self._rights_of(user), f"{user} has its rights", _ANSWER_S)
+            future.result(PATIENCE_S)
+        await_true(lambda: set(wanted) <= self._rights_of(user), f"{user} has its rights", PATIENCE_S)
 
     def _rights_of(self, user: str) -> set[AclBinding]:
         """By the word of the broker's authorizer."""
@@ -149,7 +148,7 @@ class SecuredCluster:
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        return set(self.admin.describe_acls(asked).result(_ANSWER_S))
+        return set(self.admin.describe_acls(asked).result(PATIENCE_S))
 
     def forbid(self, user: str, rights: Iterable[Right]) -> None:
         """Take rights away; they must have been there. Returns when the broker knows of it."""
@@ -160,9 +159,9 @@ class SecuredCluster:
                 kind, name, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, AclPermissionType.ALLOW
             )
             (future,) = self.admin.delete_acls([found]).values()
-            assert len(future.result(_ANSWER_S)) == 1, f"{user} had no right {right}"
+            assert len(future.result(PATIENCE_S)) == 1, f"{user} had no right {right}"
         gone = {_binding(user, *right) for right in rights}
-        await_true(lambda: not gone & self._rights_of(user), f"{user} has lost its rights", _ANSWER_S)
+        await_true(lambda: not gone & self._rights_of(user), f"{user} has lost its rights", PATIENCE_S)
 
 
 def _binding(user: str, kind: ResourceType, name: str, operation: AclOperation) -> AclBinding:

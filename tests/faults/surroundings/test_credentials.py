@@ -9,7 +9,8 @@ import pytest
 
 from tests.faults.surroundings.secured import PASSWORD, credentials, guard, needed
 from tests.faults.surroundings.trouble import ending, goes_on, text
-from tests.support.pipelines import Scene, await_true, events
+from tests.support.pipelines import Scene, events
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

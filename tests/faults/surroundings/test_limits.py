@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from tests.faults.surroundings.trouble import ending, quota, set_topic
+from tests.faults.surroundings.trouble import ending, quota
 from tests.support.pipelines import Scene, events
+from tests.support.topics import set_topic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ def test_a_dead_letter_that_is_too_large_for_its_topic(bootstrap: str, tmp_path:
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce(scene.source, "no json " + random.Random(1).randbytes(5_000).hex(), partition=0)
         assert producer.flush(20) == 0
-        set_topic(bootstrap, scene.dead_letters, max_message_bytes="2000")
+        set_topic(bootstrap, scene.dead_letters, {"max.message.bytes": "2000"})
         code, message = ending(scene.worker(drain=True))
         assert code == 1
         assert message.startswith(
@@ -32,7 +33,7 @@ def test_a_dead_letter_that_is_too_large_for_its_topic(bootstrap: str, tmp_path:
         assert message.endswith("raise the topic's max.message.bytes and the producer's message.max.bytes")
         assert sum(scene.committed().values()) <= 100
 
-        set_topic(bootstrap, scene.dead_letters, max_message_bytes="")
+        set_topic(bootstrap, scene.dead_letters, {"max.message.bytes": ""})
         scene.drain()
         assert scene.problems() == []
 

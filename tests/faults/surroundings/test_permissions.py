@@ -9,7 +9,8 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # i
 
 from tests.faults.surroundings.secured import credentials, guard, needed
 from tests.faults.surroundings.trouble import delete_topic, ending, text
-from tests.support.pipelines import PATIENCE_S, Scene, await_true, events
+from tests.support.pipelines import Scene, events
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

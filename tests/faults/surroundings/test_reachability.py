@@ -10,7 +10,8 @@ import pytest
 
 from devkit.ports import HOST
 from tests.faults.surroundings.trouble import ending, goes_on, text
-from tests.support.pipelines import Scene, await_true, events
+from tests.support.pipelines import Scene, events
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("secured broker")
 
-PATIENCE_S = 60.0
 """For whatever must come: nothing here waits so long unless it fails."""
 
 

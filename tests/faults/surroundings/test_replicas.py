@@ -10,7 +10,8 @@ import pytest
 
 from devkit.admin import admin_client, registered_brokers
 from tests.faults.surroundings.trouble import text, too_few_replicas
-from tests.support.pipelines import Scene, await_true, events
+from tests.support.pipelines import Scene, events
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +92,6 @@ def test_transactions_unavailable_at_the_start(three: Cluster, tmp_path: Path) -
             assert f"no answer from {three.bootstrap} to init_transactions: " in text(impatient)
             await_true(lambda: events(patient, "retrying"), "the other one waits")
             assert patient.alive
-        assert patient.wait(60) == 0
+        assert patient.wait(PATIENCE_S) == 0
         assert scene.problems() == []
     del scene.reader

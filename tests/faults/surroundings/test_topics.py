@@ -8,7 +8,8 @@ import pytest
 
 from tests.faults.surroundings.trouble import delete_topic, ending, text
 from tests.support.broker import create_topics
-from tests.support.pipelines import Scene, await_true, events
+from tests.support.pipelines import Scene, events
+from tests.support.waiting import await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,49 +7,16 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # its stubs export less than it does
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    ResourceType,
-)
-
 from devkit import jars, java
 from devkit.admin import admin_client
-from tests.support.pipelines import await_true
+from tests.support.topics import set_topic
+from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from devkit.workers import WorkerProcess
     from tests.support.pipelines import Scene
-
-ANSWER_S = 60.0
-
-
-def set_topic(bootstrap: str, topic: str, **settings: str) -> None:
-    """Settings of a topic, underscores for dots; an empty value takes the setting away. Returns when a broker knows of them."""
-    entries = [
-        ConfigEntry(
-            name.replace("_", "."),
-            value,
-            incremental_operation=AlterConfigOpType.SET if value else AlterConfigOpType.DELETE,
-        )
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    admin = admin_client(bootstrap)  # held: its answers die with it
-    (future,) = admin.incremental_alter_configs([resource]).values()
-    future.result(ANSWER_S)
-
-    def known() -> bool:
-        (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-        found = answer.result(ANSWER_S)
-        own = {name for name, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
-        return all(found[e.name].value == e.value if e.value else e.name not in own for e in entries)
-
-    await_true(known, f"{settings} of {topic}", ANSWER_S)
 
 
 @contextlib.contextmanager
@@ -58,17 +25,17 @@ def too_few_replicas(bootstrap: str, topic: str, wanted: int) -> Iterator[None]:
 
     Not to be had on one node: Kafka never asks for more copies than a topic has (Partition.effectiveMinIsr).
     """
-    set_topic(bootstrap, topic, min_insync_replicas=str(wanted))
+    set_topic(bootstrap, topic, {"min.insync.replicas": str(wanted)})
     try:
         yield
     finally:
-        set_topic(bootstrap, topic, min_insync_replicas="")
+        set_topic(bootstrap, topic, {"min.insync.replicas": ""})
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     admin = admin_client(bootstrap)
     (future,) = admin.delete_topics([topic]).values()
-    future.result(ANSWER_S)
+    future.result(PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -112,4 +79,4 @@ def goes_on(scene: Scene, worker: WorkerProcess, records: int) -> None:
     await_true(lambda: sum(scene.committed().values()) >= records or not worker.alive, f"{records} committed", 100)
     assert worker.alive, worker.tail()
     worker.terminate()
-    assert worker.wait(60) == 0
+    assert worker.wait(PATIENCE_S) == 0

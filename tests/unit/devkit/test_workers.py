@@ -13,9 +13,7 @@ import pytest
 
 from devkit.workers import ROOT, WorkerError, WorkerProcess
 from tests.support.processes import state_of
-
-LIMIT_S = 60
-"""For what comes within a second or so."""
+from tests.support.waiting import PATIENCE_S
 
 STAND_IN = """
 import json, os, signal, sys, time
@@ -40,7 +38,7 @@ def stand_in(folder: Path, *args: str) -> WorkerProcess:
 def test_a_worker_gets_its_settings_and_none_of_the_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECKON_GROUP_ID", "the caller's")
     with stand_in(tmp_path, "--more") as worker:
-        assert worker.wait_for_log("ready", LIMIT_S) == {"event": "ready"}
+        assert worker.wait_for_log("ready", PATIENCE_S) == {"event": "ready"}
         assert worker.logs()[:2] == [
             {
                 "event": "environment",
@@ -54,32 +52,32 @@ def test_a_worker_gets_its_settings_and_none_of_the_callers(tmp_path: Path, monk
 
 def test_terminate_lets_it_end_with_its_own_exit_code(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", LIMIT_S)
+        worker.wait_for_log("ready", PATIENCE_S)
         worker.terminate()
-        assert worker.wait(LIMIT_S) == 7
+        assert worker.wait(PATIENCE_S) == 7
         assert not worker.alive
 
 
 def test_the_log_keeps_the_lines_of_all_lives(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", LIMIT_S)
+        worker.wait_for_log("ready", PATIENCE_S)
         worker.kill()
-        assert worker.wait(LIMIT_S) == -signal.SIGKILL
+        assert worker.wait(PATIENCE_S) == -signal.SIGKILL
         worker.start()
-        worker.wait_for_log("ready", LIMIT_S, count=2)
+        worker.wait_for_log("ready", PATIENCE_S, count=2)
 
 
 def test_a_paused_worker_stands_still_and_can_be_killed(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", LIMIT_S)
+        worker.wait_for_log("ready", PATIENCE_S)
         worker.pause()
         worker.terminate()
         with pytest.raises(WorkerError, match=r"did not end within 0\.3 s\n--- the last lines of worker w1:\nnot json"):
             worker.wait(0.3)
         worker.resume()
-        assert worker.wait(LIMIT_S) == 7
+        assert worker.wait(PATIENCE_S) == 7
         worker.start()
-        worker.wait_for_log("ready", LIMIT_S, count=2)
+        worker.wait_for_log("ready", PATIENCE_S, count=2)
         worker.pause()
     assert not worker.alive
 
@@ -90,12 +88,12 @@ def test_waiting_for_a_line_ends_with_the_worker(tmp_path: Path) -> None:
         stand_in(tmp_path, "--end") as worker,
         pytest.raises(WorkerError, match=r"worker w1 ended without logging 'ready'\n--- the last .*\nnot json\n"),
     ):
-        worker.wait_for_log("ready", LIMIT_S)
+        worker.wait_for_log("ready", PATIENCE_S)
 
 
 def test_waiting_for_a_line_that_never_comes_ends_in_time(tmp_path: Path) -> None:
     with stand_in(tmp_path) as worker:
-        worker.wait_for_log("ready", LIMIT_S)
+        worker.wait_for_log("ready", PATIENCE_S)
         with pytest.raises(WorkerError, match=r"worker w1 did not log 'never' within 0\.2 s"):
             worker.wait_for_log("never", 0.2)
 
@@ -113,7 +111,7 @@ def test_a_worker_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     os.kill(pid, 0)
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while running(pid):
         assert time.monotonic() < deadline, f"worker {pid} outlived its parent"
         time.sleep(0.02)
