@@ -36,8 +36,10 @@ _RECEIPT = (
     "dead_lettered: long, written: map<string, long>, topic_id: string>>"
 )
 _SCHEMA_VERSION = 1
+LOG_APPEND_TIME = 1
+"""Spark's, and Kafka's, number of a timestamp that the broker gave."""
 SKEW_MS = 60_000
-"""By how much workers' clocks may differ: receipts of different workers are ordered by their times, to this much."""
+"""By how much workers' clocks may differ where the topic has their times: receipts are ordered by these, to this much."""
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's id of 16 zero bytes: from a broker without topic ids (KIP-516)."""
 
@@ -71,18 +73,24 @@ def receipt_entries(context: Context) -> DataFrame:
     """One row per entry of `partitions[]` of this pipeline's receipts: the receipt's fields, at_partition and at_offset (where it stands),
     unstamped (see tiling.Claims),
     and topic, partition, from, to, read, filtered, dead_lettered, written, topic_id of the entry. In flight ones are there, too.
+
+    Its time_ms is the broker's where the topic has the broker's timestamps, as those have that workers create: one clock for all.
     """
     spec = context.loaded.spec
     records = read_topic(context.spark, context.kafka, output_ranges(context, spec.receipts_topic), headers=False)
     receipt = F.from_json(F.col("value").cast("string"), _RECEIPT)
     entries = records.select(
-        F.col("partition").alias("at_partition"), F.col("offset").alias("at_offset"), receipt.alias("receipt")
+        F.col("partition").alias("at_partition"),
+        F.col("offset").alias("at_offset"),
+        F.when(F.col("timestampType") == LOG_APPEND_TIME, F.unix_millis("timestamp")).alias("appended_ms"),
+        receipt.alias("receipt"),
     ).where(f"receipt.schema = {_SCHEMA_VERSION}")
     return (
         entries.where(F.col("receipt.pipeline") == spec.name)
-        .select("at_partition", "at_offset", "receipt.*", F.explode("receipt.partitions").alias("entry"))
+        .select("at_partition", "at_offset", "appended_ms", "receipt.*", F.explode("receipt.partitions").alias("entry"))
+        .withColumn("time_ms", F.coalesce("appended_ms", "time_ms"))
         .withColumn("unstamped", F.lit(context.lineage) & ~F.coalesce("lineage", F.lit(True)))
-        .drop("schema", "pipeline", "partitions", "lineage")
+        .drop("schema", "pipeline", "partitions", "lineage", "appended_ms")
         .select("*", "entry.*")
         .drop("entry")
     )

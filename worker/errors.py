@@ -132,6 +132,14 @@ _UNDELIVERABLE = frozenset(
     },
 )
 
+_TOO_LARGE = "raise the topic's max.message.bytes and the producer's message.max.bytes"
+_REMEDIES = {
+    "MSG_SIZE_TOO_LARGE": _TOO_LARGE,
+    "RECORD_LIST_TOO_LARGE": _TOO_LARGE,
+    "INVALID_TIMESTAMP": "the topic takes no such time: raise its message.timestamp.after.max.ms, or set its message.timestamp.type to "
+    "LogAppendTime. A dead letter has its source record's time, a receipt that of the clock here: is it right?",
+}
+
 # Reports of messages that we threw away ourselves, and of innocents in a batch in which another record was refused (KIP-467).
 _EXPECTED_AFTER_ABORT = frozenset(
     {
@@ -208,6 +216,11 @@ def is_hopeless(error: KafkaError) -> bool:
 def is_undeliverable(error: KafkaError) -> bool:
     """Whether a delivery can never succeed, because of the record or its topic (E8)."""
     return error.code() in _UNDELIVERABLE
+
+
+def remedy(reason: str) -> str:
+    """What to do where a dead letter or a receipt is refused for a reason that begins with the error's name; "" where that is not known."""
+    return next((f"; {words}" for name, words in _REMEDIES.items() if reason.startswith(name)), "")
 
 
 def is_expected_after_abort(error: KafkaError) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from transforms.records import Failure, Result
 from worker.dead_letter import dead_letters
-from worker.errors import UndeliverableError, WorkerError
+from worker.errors import UndeliverableError, WorkerError, remedy
 from worker.lineage import Message, stamped, unstamped
 from worker.receipt import PartitionReceipt
 
@@ -105,7 +105,7 @@ class Filler:
             record = result.failures[index].record
             raise WorkerError(
                 f"the dead letter of {record.topic()}[{record.partition()}] offset {record.offset()} cannot be delivered to "
-                f"{self._settings.dead_letter_topic}: {reason}; raise the topic's max.message.bytes and the producer's message.max.bytes"
+                f"{self._settings.dead_letter_topic}: {reason}{remedy(reason)}"
             )
         return refused
 

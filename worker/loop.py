@@ -27,6 +27,7 @@ from worker.errors import (
     TransactionError,
     UndeliverableError,
     WorkerError,
+    remedy,
 )
 from worker.fencings import ProducerFencings
 from worker.fill import Filler
@@ -226,7 +227,8 @@ class TransactionalLoop:
                 [(self._settings.receipt_topic, receipt.encode(), key, -1, None, None, receipt.time_ms, None)]
             )
             if refused:
-                raise WorkerError(f"the receipt cannot be delivered to {self._settings.receipt_topic}: {refused[0]}")
+                where = self._settings.receipt_topic
+                raise WorkerError(f"the receipt cannot be delivered to {where}: {refused[0]}{remedy(refused[0])}")
         self._producer.commit(offsets, self.source.group_metadata())
         self._offsets.committed()
         self._committed(receipt)

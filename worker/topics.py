@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("reckon.topics")
 
+RECEIPT_CONFIG = {"message.timestamp.type": "LogAppendTime"}
+"""Of the receipt topic: a worker whose clock is wrong could not write into it, or its receipts would expire before their time."""
+DEAD_LETTER_CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+"""Of the dead-letter topic: what sinks refuse for its timestamp must have a place (KIP-937; an hour from now by default)."""
+
 _CLIENT_SETTINGS = (
     "bootstrap.servers",
     "client.",
@@ -73,7 +78,7 @@ class Topics:
         """
         settings = self._settings
         existing = _existing(self._admin, settings, self._watchdog, self._errors)
-        own = (settings.dead_letter_topic, settings.receipt_topic)
+        own = {settings.dead_letter_topic: DEAD_LETTER_CONFIG, settings.receipt_topic: RECEIPT_CONFIG}
         missing = [t for t in (*settings.topics, *settings.sinks) if t not in existing and t not in own]
         if missing:
             # Where the description finds nothing wrong, the topic was created just now, or is not described: missing all the same.
@@ -82,9 +87,9 @@ class Topics:
         sources = source_topics(settings, existing)
         if not sources:
             _log.warning("no topic matches the pattern yet", pattern=settings.pattern)
-        for topic in own:
+        for topic, config in own.items():
             if topic not in existing:
-                _create(self._admin, topic, partitions=max((existing[t] for t in sources), default=1))
+                _create(self._admin, topic, max((existing[t] for t in sources), default=1), config)
         return {topic: existing[topic] for topic in sources}
 
     def explained(self, problem: WorkerError) -> WorkerError:
@@ -224,13 +229,16 @@ def _why(errors: Sequence[KafkaError], last: KafkaError, config: Mapping[str, An
     return last.str()
 
 
-def _create(admin: AdminClient, topic: str, partitions: int) -> None:
-    """Create a topic with the broker's default replication factor."""
-    (future,) = admin.create_topics([NewTopic(topic, partitions, -1)]).values()
+def _create(admin: AdminClient, topic: str, partitions: int, config: Mapping[str, str]) -> None:
+    """Create a topic with the broker's default replication factor; without the settings where the broker does not know them."""
+    (future,) = admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config))]).values()
     try:
         future.result()
     except KafkaException as exception:
         error = error_of(exception)
+        if config and error.code() == KafkaError.INVALID_CONFIG:
+            _create(admin, topic, partitions, {})
+            return
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return  # another worker was faster
         if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import orjson
@@ -11,6 +13,9 @@ from devkit.reader import Reader
 from spark_batch.model import Depth, Disorder, ExitCode, Kind, LatencyRow, Range, Verdict
 from tests.audit.auditor import Auditor
 from tests.support.pipelines import Scene
+from tests.support.topics import set_topic
+from tests.support.waiting import PATIENCE_S
+from worker.topics import RECEIPT_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECORDS = 600
+DAY_MS = 86_400_000
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +160,39 @@ def test_outputs_from_before_lineage_was_switched_on_are_unverifiable_and_not_mi
         scene.path.write_text(f"{text}lineage: false\n")
         off = auditor(scene.path)
         assert (off.exit_code, off.findings, off.totals) == (ExitCode.COMPLETE, (), verdicts(scene))
+
+
+@pytest.mark.long  # three workers and an audit
+def test_workers_whose_clocks_are_wrong_by_a_day_and_jump(
+    auditor: Auditor, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No offset, no output and no verdict depends on a clock: one is killed inside a transaction, its successor is wrong, too.
+
+    In a receipt topic as workers create it; one with the workers' times does not take those of tomorrow.
+    """
+    monkeypatch.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
+    wrong = {"FAULT_CLOCK_S": "86400"}
+    with Scene(bootstrap, tmp_path, partitions=1, records=50) as scene:
+        scene.produce(100)
+        refused = scene.worker(faults=wrong)
+        assert refused.wait(PATIENCE_S) == 1
+        assert "a receipt that of the clock here: is it right?" in refused.log_path.read_text()
+        set_topic(bootstrap, scene.receipts, RECEIPT_CONFIG)
+        scene.produce(300)
+        killed = scene.worker(faults=wrong | {"FAULT_KILL": "before_commit:4"})
+        assert killed.wait(PATIENCE_S) == -signal.SIGKILL
+        successor = scene.worker(faults=wrong)
+        scene.produce(300)
+        scene.await_drained()
+        successor.terminate()
+        assert successor.wait(PATIENCE_S) == 0
+        assert scene.problems() == []
+        # Most receipts are some two days before or after the one before them.
+        times = [receipt["time_ms"] for receipt in scene.receipt_values()]
+        jumps = [later - sooner for sooner, later in pairwise(times)]
+        assert min(jumps) < -DAY_MS < DAY_MS < max(jumps)
+        judgement = auditor(scene.path, Depth.CONTENT)
+        assert (judgement.exit_code, judgement.findings, judgement.totals) == (ExitCode.COMPLETE, (), verdicts(scene))
+        # Latencies are by the broker's clock: by the workers' half of them would be two days longer than the others.
+        assert judgement.latency
+        assert all(row.p99_ms - row.p50_ms < DAY_MS for row in judgement.latency)

@@ -12,6 +12,7 @@ Each fault prints one line to stdout when it takes place, so that a test can pro
   before_offsets, after_offsets, before_commit, inside_commit, after_commit.
 - ``FAULT_STOP``: ``point:n``: SIGSTOP to itself there (inside_commit aside), until somebody sends SIGCONT.
 - ``FAULT_ASSIGN_DELAY_MS``: so long the worker hesitates before it looks up where its partitions start.
+- ``FAULT_CLOCK_S``: what it reads from its wall clock is wrong by so many seconds, too late and too early by turns.
 - ``FAULT_QUIET_S``: stands for worker.loop.PASS_MARKERS_S.
 - ``FAULT_MUTANT``: name of a broken variant of the worker (tests.support.mutants), to show that the judges see it.
 """
@@ -25,6 +26,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from itertools import cycle
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -43,6 +45,7 @@ _kill_point, _, _kill_count = os.environ.get("FAULT_KILL", "").partition(":")
 _stop_point, _, _stop_count = os.environ.get("FAULT_STOP", "").partition(":")
 _delay_s = float(os.environ.get("FAULT_DELAY_MS", "0")) / 1000
 _assign_delay_s = float(os.environ.get("FAULT_ASSIGN_DELAY_MS", "0")) / 1000
+_clock_s = int(os.environ.get("FAULT_CLOCK_S", "0"))
 _mutant = os.environ.get("FAULT_MUTANT", "")
 _passed: Counter[str] = Counter()
 
@@ -130,6 +133,9 @@ def install() -> None:
             return look_up(*args)
 
         setattr(worker.source, "starting_offsets", late)  # noqa: B010 - as above
+    if _clock_s:
+        wrong, right = cycle((_clock_s, -_clock_s)), time.time_ns
+        setattr(time, "time_ns", lambda: right() + next(wrong) * 1_000_000_000)  # noqa: B010 - as above
     if "FAULT_QUIET_S" in os.environ:
         setattr(worker.loop, "PASS_MARKERS_S", float(os.environ["FAULT_QUIET_S"]))  # noqa: B010 - as above
     if _mutant:
@@ -137,6 +143,6 @@ def install() -> None:
 
 
 if __name__ == "__main__":
-    install()
     tell(f"installed at {time.time_ns()}")
+    install()
     main()

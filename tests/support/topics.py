@@ -34,15 +34,20 @@ def add_partitions(bootstrap: str, topic: str, total: int) -> None:
 def set_topic(bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
     """Settings of a topic; an empty value takes the setting away."""
     _alter(bootstrap, ConfigResource(ResourceType.TOPIC, topic, incremental_configs=_entries(settings)))
-    admin = admin_client(bootstrap)
 
     def known() -> bool:
-        (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-        found = answer.result(PATIENCE_S)
-        own = {name for name, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
-        return all(found[name].value == value if value else name not in own for name, value in settings.items())
+        own = settings_of(bootstrap, topic)
+        return all(own.get(name, "") == value for name, value in settings.items())
 
     await_true(known, f"the broker has the settings {settings} of {topic}")
+
+
+def settings_of(bootstrap: str, topic: str) -> dict[str, str]:
+    """The settings that the topic itself was given."""
+    admin = admin_client(bootstrap)  # held: its answers die with it
+    (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    entries = answer.result(PATIENCE_S).values()
+    return {each.name: each.value for each in entries if each.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 
 
 def set_broker(bootstrap: str, settings: Mapping[str, str]) -> None:

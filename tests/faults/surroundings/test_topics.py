@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.faults.surroundings.trouble import delete_topic, ending, text
 from tests.support.broker import create_topics
 from tests.support.pipelines import Scene, events
+from tests.support.topics import set_topic, settings_of
 from tests.support.waiting import await_true
+from worker.topics import DEAD_LETTER_CONFIG, RECEIPT_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +38,10 @@ def scene(bootstrap: str, tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_the_workers_own_topics_are_created(scene: Scene) -> None:
-    """Dead letters with as many partitions as the source, and receipts."""
+    """Dead letters with as many partitions as the source, and receipts; both take what they are given, whatever time it has.
+
+    The sink does not take a record of the day after tomorrow (KIP-937): it is a dead letter, with its time.
+    """
     own = [scene.dead_letters, scene.receipts]
     for topic in own:
         delete_topic(scene.bootstrap, topic)
@@ -42,7 +49,21 @@ def test_the_workers_own_topics_are_created(scene: Scene) -> None:
     scene.produce(200)
     worker = scene.drain()
     assert [(topic, 1) for topic in own] == [(e["topic"], e["partitions"]) for e in events(worker, "created")]
+    assert settings_of(scene.bootstrap, scene.dead_letters) == DEAD_LETTER_CONFIG
+    assert settings_of(scene.bootstrap, scene.receipts) == RECEIPT_CONFIG
     assert scene.problems() == []
+
+    set_topic(scene.bootstrap, scene.source, DEAD_LETTER_CONFIG)
+    ahead_ms = round(time.time() * 1000) + 2 * 86_400_000
+    producer = Producer({"bootstrap.servers": scene.bootstrap})
+    for number, value in enumerate((b"no json", b'{"n": 1}')):
+        producer.produce(scene.source, value, b"key", 0, timestamp=ahead_ms + number)
+    assert producer.flush(PATIENCE_S) == 0
+    scene.drain()
+    dead = [record for record in scene.outputs() if record.timestamp_ms >= ahead_ms]
+    assert [(record.topic, record.timestamp_ms) for record in dead] == [(own[0], ahead_ms), (own[0], ahead_ms + 1)]
+    classes = [dict(record.headers)["reckon.error.class"] for record in dead]
+    assert classes == [b"DecodeError", b"UndeliverableOutput"]
 
 
 @pytest.mark.parametrize(
