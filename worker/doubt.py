@@ -16,8 +16,9 @@ QUICK_END_S = 0.05
 """What took less was not sent twice: librdkafka waits for retry.backoff.ms (100 ms, 20 % less by jitter) first, with offsets for 500 ms
 (rd_kafka_txn_handle_TxnOffsetCommit)."""
 
-_TO_COORDINATOR = "[thrd:TxnCoordinator]"
-"""In log lines of the connection to the transaction coordinator (rd_kafka_txns_init)."""
+_TO_COORDINATOR, _ESTABLISHED = "[thrd:TxnCoordinator]", "in state UP"
+"""In log lines of the connection to the transaction coordinator (rd_kafka_txns_init), and of one to any broker that was there. Not of the
+attempts at a broker that is away, which fail every second."""
 
 UNSURE_S = 30.0 + SLOW_END_S
 """librdkafka reports a broken connection and suppresses its repetitions for 30 s (rd_kafka_broker_set_error)."""
@@ -29,15 +30,19 @@ class Doubt:
     def __init__(self) -> None:
         self._broken = float("-inf")
         self.lost_coordinator = False
-        """Whether the connection to the transaction coordinator broke. It may have moved, and librdkafka does not always look for it: the
-        next transaction would hang in send_offsets_to_transaction until it is given up (DECISIONS 25)."""
+        """Whether a connection broke that may have been to a coordinator, the transaction's or the group's. They may have moved, and
+        librdkafka does not always look for them: the next transaction would hang in send_offsets_to_transaction until it is given up
+        (DECISIONS 25)."""
 
     def note_broken_connection(self, line: str = "") -> None:
         """To be called for every broken connection that librdkafka tells of, with its log line, if there is one."""
         self._broken = time.monotonic()
-        self.lost_coordinator |= _TO_COORDINATOR in line
+        self.lost_coordinator |= _TO_COORDINATOR in line or _ESTABLISHED in line
 
     def sent_twice(self, took_s: float, calls: int) -> bool:
         """Whether the request that was answered after ``took_s`` and so many calls may be on its way once more."""
-        troubled = time.monotonic() - self._broken < UNSURE_S
-        return calls > 1 or took_s > SLOW_END_S or (troubled and took_s > QUICK_END_S)
+        return calls > 1 or took_s > SLOW_END_S or (self.troubled() and took_s > QUICK_END_S)
+
+    def troubled(self) -> bool:
+        """Whether a connection broke of late."""
+        return time.monotonic() - self._broken < UNSURE_S

@@ -49,6 +49,10 @@ PATIENCE_S = 10.0
 """What has not moved for so long, a call or a delivery, is given up with its producer; a fresh one is sooner back than a client that has
 lost its way, and where no broker is there it waits in its place. Less where the broker gives the transaction up sooner."""
 
+OFFSETS_PATIENCE_S = 3.0
+"""The same for the offsets while connections break: the group's coordinator has gone, and librdkafka may wait for it for ever. Twice as
+long each time in a row, lest who is merely slow never gets there."""
+
 INIT_WAIT_S = 2.0
 """One attempt of init_transactions, which is resumable."""
 
@@ -72,6 +76,8 @@ class TransactionalProducer:
         self._doubt = Doubt()
         self._renew = False
         self._calls = 0
+        self._hung = 0
+        """Calls that were given up since a transaction last ended."""
         self._answers: list[tuple[str, float, int]] = []
         """Of this transaction: the call, how long its answer took, in how many calls."""
         self._errands = Errands()
@@ -116,7 +122,7 @@ class TransactionalProducer:
         self._renew = True
 
     def begin(self) -> None:
-        """Begin a transaction; with a fresh producer where the one before ended in doubt, or its coordinator has gone since.
+        """Begin a transaction; with a fresh producer where the one before ended in doubt, or a coordinator may have gone since.
 
         librdkafka lacks KIP-890's client part: an EndTxn that was delayed and sent again could end a *later* transaction of the same epoch
         (E3, #5423), a TxnOffsetCommit could set its offsets back. A fresh producer has a new epoch, which the old request cannot touch.
@@ -224,6 +230,13 @@ class TransactionalProducer:
                 self._renew = True
                 _log.warning("fresh producer next", why=f"{operation} was slow, or a connection broke", took_s=took_s)
         self._answers.clear()
+        self._hung = 0
+
+    def _patience(self, operation: str) -> float:
+        """Seconds until a call is given up."""
+        if operation == "send_offsets_to_transaction" and (self._hung or self._doubt.troubled()):
+            return min(self._patience_s, OFFSETS_PATIENCE_S * (1 << self._hung))
+        return self._patience_s
 
     def _call(self, operation: str, *args: object, deadline: float | None = None) -> None:
         """Call the producer until it is done (E1, E4: a retriable error means the same call again).
@@ -232,16 +245,18 @@ class TransactionalProducer:
         producer; whatever it does yet, it does with an epoch that the fresh one's init has ended (E3).
         """
         calls = 0
-        gives_up = time.monotonic() + self._patience_s
+        patience_s = self._patience(operation)
+        gives_up = time.monotonic() + patience_s
         while True:
             calls += 1
             self._calls += 1
             try:
                 with self._watchdog.guard(operation):
-                    return self._run(operation, args)
+                    return self._run(operation, args, patience_s)
             except HungError as hung:
                 self._producer = None
-                error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {self._patience_s:g} s")  # noqa: SLF001
+                self._hung += 1
+                error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {patience_s:g} s")  # noqa: SLF001
                 raise TransactionError(Outcome.RECREATE, operation, error) from hung
             except (KafkaException, SystemError) as exception:
                 error = kafka_error_in(exception)
@@ -260,7 +275,7 @@ class TransactionalProducer:
                     )
                 self._serve("poll", lambda: self.producer.poll(RETRY_PAUSE_S))
 
-    def _run(self, operation: str, args: tuple[object, ...]) -> None:
+    def _run(self, operation: str, args: tuple[object, ...], patience_s: float) -> None:
         """The call, in a thread that may come to it late, when another producer is in this one's place: so it is given this one.
 
         In a list that it empties: a plain name would live on in an error's frames, and the client with it. One that was given up before it
@@ -268,7 +283,7 @@ class TransactionalProducer:
         """
         held = [self.producer]
         try:
-            self._errands.run(lambda: getattr(held.pop(), operation)(*args), self._patience_s)
+            self._errands.run(lambda: getattr(held.pop(), operation)(*args), patience_s)
         except HungError:
             held.clear()
             raise

@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 
     from spark_batch.model import Depth, Judgement
 
-PROPERTIES = {"group.consumer.session.timeout.ms": "1500", "group.consumer.heartbeat.interval.ms": "300"}
-"""Of the brokers: KIP-848's sessions are theirs to end, and the partitions of the dead wait for that (docs/faults.md)."""
+PROPERTIES = {
+    # KIP-848's sessions are the brokers' to end, and the partitions of the dead wait for that (docs/faults.md)
+    "group.consumer.session.timeout.ms": "1500",
+    "group.consumer.heartbeat.interval.ms": "300",
+    # A coordinator that could not write the end of a transaction within the transaction's timeout (30 s by default, 2.5 s here) tries again
+    # when its sender of markers next wakes up, after so long where nothing else is to do (TransactionMarkerChannelManager.retryLogAppends).
+    "request.timeout.ms": "3000",
+}
+"""Of the brokers: their timeouts are as short as those of the workers, and like the broker's session in devkit.properties."""
 
 
 def main(

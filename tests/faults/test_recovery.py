@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.faults import brokers
-from tests.support.pipelines import SHORT, Scene, events, under_load
+from tests.support.pipelines import LASTING, SHORT, Scene, events, under_load
 from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from tests.faults.arena import Arena
 
 pytestmark = [pytest.mark.xdist_group("arena"), pytest.mark.long, pytest.mark.timeout(900)]
-
-"""15 s are what is wanted, on a machine of one's own."""
 
 
 def ends_in_order(scene: Scene, worker: WorkerProcess) -> None:
@@ -72,5 +71,30 @@ def test_all_brokers_away_at_once(arena: Arena, tmp_path: Path, strategy: str) -
                 list(pool.map(lambda node: node.start(), arena.nodes))
             arena.heal()
             await_every_partition(scene)
+        ends_in_order(scene, worker)
+    del scene.reader
+
+
+def test_a_group_coordinator_that_died_while_nothing_was_to_do(arena: Arena, tmp_path: Path) -> None:
+    """librdkafka's producer remembers it, and asks for no other as long as none of its connections comes up or breaks
+    (rd_kafka_coord_req_fsm): the next transaction hung until it was given up, after 10 s.
+
+    The transaction coordinator lives. The producer has written to all three nodes, so that none of its connections is new. And behind the
+    proxies, as behind many a load balancer, the dead node takes connections and breaks them; where it refuses them nothing hung.
+    """
+    with Scene(arena.bootstrap, tmp_path, partitions=1, sinks=3, replicas=3) as scene:
+        scene.produce_in_transactions(100)
+        scene.drain("first")  # now there are coordinators
+        names = (f"w{number}" for number in count())
+        coordinator = brokers.group_coordinator(arena, scene.name)
+        led = (name for name in names if arena.transaction_coordinator(f"{scene.name}/{name}") != coordinator.number)
+        worker = scene.worker(next(led), short=False, env=LASTING | {"RECKON_BOOTSTRAP_SERVERS": arena.proxied})
+        scene.produce(100)
+        scene.await_drained()
+        brokers.kill_node(arena, coordinator)
+        scene.produce(100)
+        scene.await_drained()
+        arena.heal()
+        assert events(worker, "fresh producer") == []
         ends_in_order(scene, worker)
     del scene.reader

@@ -13,7 +13,7 @@ from tests.unit.worker.fakes import Clock, FakeCluster, FakeProducer, failure, k
 from worker.doubt import QUICK_END_S, SLOW_END_S, UNSURE_S
 from worker.errand import Errands, HungError
 from worker.errors import BrokerUnreachableError, CommitUnknownError, Outcome, TransactionError, UndeliverableError
-from worker.transaction import INIT_WAIT_S, PATIENCE_S, QUICK_FLUSH_S, TransactionalProducer
+from worker.transaction import INIT_WAIT_S, OFFSETS_PATIENCE_S, PATIENCE_S, QUICK_FLUSH_S, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -714,23 +714,31 @@ def test_e3_a_connection_whose_end_is_only_logged_counts(
     assert begun_after(cluster, producer) == calls
 
 
-COORDINATOR_LOST = (
-    "%s [%s] %s",
-    "FAIL",
-    "orders-a#producer-1",
-    "[thrd:TxnCoordinator]: TxnCoordinator: 127.0.0.1:1: Disconnected",
+def broken(connection: str) -> tuple[str, ...]:
+    """librdkafka's line for a connection that broke, or could not be made."""
+    return "%s [%s] %s", "FAIL", "orders-a#producer-1", f"[thrd:{connection}"
+
+
+COORDINATOR_LOST = broken("TxnCoordinator]: TxnCoordinator: 127.0.0.1:1: Disconnected")
+BROKER_LOST = broken("127.0.0.1:1/2]: 127.0.0.1:1/2: Disconnected: receive 0 after POLLIN (after 408ms in state UP)")
+BROKER_AWAY = broken("127.0.0.1:1/2]: 127.0.0.1:1/2: Connect to ipv4#127.0.0.1:1 failed (after 0ms in state CONNECT)")
+
+
+@pytest.mark.parametrize(
+    ("line", "calls"), [(COORDINATOR_LOST, FRESH), (BROKER_LOST, FRESH), (BROKER_AWAY, FRESH[-1:])]
 )
-
-
 def test_a_coordinator_that_went_while_nothing_was_to_do_is_looked_for_by_a_fresh_producer(
-    cluster: FakeCluster,
+    cluster: FakeCluster, line: tuple[str, ...], calls: list[str]
 ) -> None:
-    """librdkafka does not always look for it: the transaction would hang until it is given up. Told by the poll before the next one."""
+    """librdkafka does not always look for it: the transaction would hang until it is given up. Told by the poll before the next one.
+
+    Any broker may be the group's coordinator. One that is away is tried again and again, and lost but once.
+    """
     producer = opened(cluster)
     producer.commit(OFFSETS, METADATA)
-    cluster.failures["poll"].append(lambda: queue(cluster).logger.log(logging.INFO, *COORDINATOR_LOST))
+    cluster.failures["poll"].append(lambda: queue(cluster).logger.log(logging.INFO, *line))
 
-    assert begun_after(cluster, producer) == FRESH
+    assert begun_after(cluster, producer) == calls
     producer.commit(OFFSETS, METADATA)
     assert begun_after(cluster, producer) == FRESH[-1:]
 
@@ -848,6 +856,28 @@ class Late(Errands):
     def run(self, call: Callable[[], object], limit_s: float) -> None:
         self.calls.append(call)
         raise HungError
+
+
+def test_offsets_are_given_up_soon_while_connections_break_and_later_each_time(cluster: FakeCluster) -> None:
+    """Their coordinator has gone, and librdkafka may wait for it for ever; a cluster that is merely slow gets its time, in the end."""
+    producer = opened(cluster)
+
+    def patience(operation: str = COMMIT[0]) -> float:
+        return producer._patience(operation)
+
+    assert patience() == PATIENCE_S
+    queue(cluster).logger.log(logging.INFO, *BROKER_AWAY)
+    assert (patience(), patience(COMMIT[1])) == (OFFSETS_PATIENCE_S, PATIENCE_S)
+    for wanted in (2 * OFFSETS_PATIENCE_S, PATIENCE_S, PATIENCE_S):
+        errands, producer._errands = producer._errands, Late()
+        with pytest.raises(TransactionError, match=f"no answer within {patience():g} s"):
+            producer.commit(OFFSETS, METADATA)
+        producer._errands = errands
+        producer.open()
+        producer.begin()
+        assert patience() == wanted
+    producer.commit(OFFSETS, METADATA)
+    assert patience() == PATIENCE_S
 
 
 def test_a_call_that_was_given_up_before_it_began_is_not_made(cluster: FakeCluster) -> None:
