@@ -171,15 +171,18 @@ def liveness(results: Sequence[Result]) -> list[str]:
 
 def _bounded(results: Sequence[Result]) -> list[tuple[str, float, list[Fault]]]:
     """(what, its bound in seconds, the faults)"""
-    alone, amid, brokers = list[Fault](), list[Fault](), list[Fault]()
+    alone, kip_848, amid, brokers = list[Fault](), list[Fault](), list[Fault](), list[Fault]()
     for result in results:
         for fault in result.faults:
             if fault.kind == "worker kill":
-                (amid if recovery.amid(fault, result.faults, result.disturbed, result.aborts) else alone).append(fault)
+                on_its_own = kip_848 if result.round.protocol == "consumer" else alone
+                is_amid = recovery.amid(fault, result.faults, result.disturbed, result.aborts)
+                (amid if is_amid else on_its_own).append(fault)
             elif fault.kind == "broker kill":
                 brokers.append(fault)
     return [
         ("worker kill, no other kind of fault going on", WORKER_KILL_S, alone),
+        ("worker kill, no other kind of fault going on, KIP-848", WORKER_KILL_S, kip_848),
         ("worker kill amid faults of other kinds", BROKER_KILL_S, amid),
         ("broker kill", BROKER_KILL_S, brokers),
     ]

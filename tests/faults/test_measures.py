@@ -34,8 +34,10 @@ def measured(fault: Fault, *commits: tuple[float, float], others: tuple[Fault, .
     return fault
 
 
-def result(*faults: Fault, judges: tuple[str, ...] = ("verifier", "console consumer", "audit")) -> Result:
-    played = Result(Round(3, WORKLOADS[0], "classic", 1, ()), 0.0, sent=10, faults=list(faults))
+def result(
+    *faults: Fault, judges: tuple[str, ...] = ("verifier", "console consumer", "audit"), protocol: str = "classic"
+) -> Result:
+    played = Result(Round(3, WORKLOADS[0], protocol, 1, ()), 0.0, sent=10, faults=list(faults))
     played.opinions = [Opinion(judge, 10) for judge in judges]
     return played
 
@@ -100,6 +102,14 @@ def test_every_fault_is_counted_in_the_bound_and_in_the_table(tmp_path: Path) ->
     assert why in page
     assert [fault["waited_s"] for fault in told["rounds"][0]["faults"]] == [None, None, 9.0, 100.0, 1.0, 0.0]
     assert "Only 6 of the 7 faults took place that were wanted" in page
+
+
+def test_a_worker_of_kip_848_is_told_by_itself() -> None:
+    """Its partitions wait for its session to end, whatever we do."""
+    slow, quick = measured(killed(10, 11), (11, 15.0)), measured(killed(10, 11), (11, 12.0))
+    lines = report.liveness([result(quick), result(slow, protocol="consumer")])
+    assert lines[0].startswith("worker kill, no other kind of fault going on: 1 of 1 within 3 s")
+    assert lines[1].startswith("worker kill, no other kind of fault going on, KIP-848: 0 of 1 within 3 s")
 
 
 def test_a_worker_killed_amid_other_faults_has_the_bound_of_brokers() -> None:
