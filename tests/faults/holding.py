@@ -8,9 +8,12 @@ import struct
 import threading
 from typing import TYPE_CHECKING, Self
 
-from devkit.ports import HOST
+from devkit import Cluster
+from devkit.ports import HOST, Port
+from tests.faults.arena import second_listener
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from io import BufferedReader
     from types import TracebackType
 
@@ -104,6 +107,20 @@ class HoldingProxy:
                 with contextlib.suppress(OSError):  # the client has hung up, or been hung up on
                     client.sendall(struct.pack(">i", len(answer)) + answer)
         _hang_up(client)
+
+
+@contextlib.contextmanager
+def broker_behind_proxy() -> Iterator[tuple[str, HoldingProxy]]:
+    """The address of a broker, and a proxy before its second listener."""
+    with contextlib.ExitStack() as stack:
+        behind = stack.enter_context(contextlib.closing(Port()))
+        proxy = stack.enter_context(HoldingProxy(behind.number))
+
+        def listeners(settings: Mapping[str, str]) -> dict[str, str]:
+            behind.before_start()
+            return second_listener(settings, behind.number, proxy.port)
+
+        yield stack.enter_context(Cluster(per_node=listeners)).bootstrap, proxy
 
 
 def _next(stream: BufferedReader) -> bytes | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from devkit import Cluster
-from devkit.ports import HOST, Port
-from tests.faults.arena import second_listener
-from tests.faults.holding import JOIN_GROUP, HoldingProxy
+from devkit.ports import HOST
+from tests.faults.holding import JOIN_GROUP, HoldingProxy, broker_behind_proxy
 from tests.support.pipelines import STEPS, Scene, events
 from tests.support.waiting import PATIENCE_S, await_true
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from devkit.workers import WorkerProcess
@@ -35,16 +32,8 @@ PATIENT = {
 
 @pytest.fixture
 def place() -> Iterator[tuple[str, HoldingProxy]]:
-    """The address of a broker, and a proxy before its second listener."""
-    with contextlib.ExitStack() as stack:
-        behind = stack.enter_context(contextlib.closing(Port()))
-        proxy = stack.enter_context(HoldingProxy(behind.number))
-
-        def listeners(settings: Mapping[str, str]) -> dict[str, str]:
-            behind.before_start()
-            return second_listener(settings, behind.number, proxy.port)
-
-        yield stack.enter_context(Cluster(per_node=listeners)).bootstrap, proxy
+    with broker_behind_proxy() as place:
+        yield place
 
 
 def test_r2_a_member_that_was_expelled_while_it_joined_commits_nothing_of_before(

@@ -6,18 +6,15 @@ the transaction that is open now.
 
 from __future__ import annotations
 
-import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from devkit import Cluster
-from devkit.ports import HOST, Port
+from devkit.ports import HOST
 from devkit.reader import Reader
-from tests.faults.arena import second_listener
-from tests.faults.holding import END_TXN, TXN_OFFSET_COMMIT, Held, HoldingProxy
+from tests.faults.holding import END_TXN, TXN_OFFSET_COMMIT, Held, HoldingProxy, broker_behind_proxy
 from tests.support.pipelines import EPOCH_MS, Scene
 from tests.support.waiting import PATIENCE_S, await_true
 from transforms.loading import load_pipeline
@@ -27,7 +24,7 @@ from worker.transaction import TransactionalProducer
 from worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.xdist_group("twice"), pytest.mark.timeout(600)]
@@ -35,16 +32,8 @@ pytestmark = [pytest.mark.xdist_group("twice"), pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[tuple[str, HoldingProxy]]:
-    """The address of a broker, and a proxy before its second listener."""
-    with contextlib.ExitStack() as stack:
-        behind = stack.enter_context(contextlib.closing(Port()))
-        proxy = stack.enter_context(HoldingProxy(behind.number))
-
-        def listeners(settings: Mapping[str, str]) -> dict[str, str]:
-            behind.before_start()
-            return second_listener(settings, behind.number, proxy.port)
-
-        yield stack.enter_context(Cluster(per_node=listeners)).bootstrap, proxy
+    with broker_behind_proxy() as place:
+        yield place
 
 
 class Writer:
