@@ -28,27 +28,21 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture(scope="module")
-def auditor(spark: SparkSession) -> Auditor:
-    return Auditor(spark)
+def auditor(spark: SparkSession, bootstrap: str) -> Iterator[Auditor]:
+    """Of pipelines on the broker of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
+        yield Auditor(spark)
 
 
 @pytest.fixture(scope="module")
-def scene(
-    bootstrap: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch
-) -> Iterator[Scene]:
+def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """A pipeline that worked off 600 records, half of them out of transactions, some of which were aborted."""
-    monkeypatch_module.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
     with Scene(bootstrap, tmp_path_factory.mktemp("judge"), records=100) as made:
         made.produce(RECORDS // 2)
         made.produce_in_transactions(RECORDS // 2)
         made.drain()
         yield made
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
 
 
 def verdicts(scene: Scene) -> dict[Verdict, int]:
@@ -163,14 +157,11 @@ def test_outputs_from_before_lineage_was_switched_on_are_unverifiable_and_not_mi
 
 
 @pytest.mark.long  # three workers and an audit
-def test_workers_whose_clocks_are_wrong_by_a_day_and_jump(
-    auditor: Auditor, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_whose_clocks_are_wrong_by_a_day_and_jump(auditor: Auditor, bootstrap: str, tmp_path: Path) -> None:
     """No offset, no output and no verdict depends on a clock: one is killed inside a transaction, its successor is wrong, too.
 
     In a receipt topic as workers create it; one with the workers' times does not take those of tomorrow.
     """
-    monkeypatch.setenv("RECKON_BOOTSTRAP_SERVERS", bootstrap)
     wrong = {"FAULT_CLOCK_S": "86400"}
     with Scene(bootstrap, tmp_path, partitions=1, records=50) as scene:
         scene.produce(100)

@@ -42,7 +42,9 @@ def proofs(cluster: Cluster, topic: str, worker: WorkerProcess) -> int:
 
     Group coordinators leave no word of it in their logs: they keep what they cannot write, and whoever asked waits.
     """
-    return text(worker).count("Timed out TxnOffsetCommitRequest") if topic == OFFSETS else refused(cluster, topic)
+    return (
+        text(worker).count("send_offsets_to_transaction: _TIMED_OUT") if topic == OFFSETS else refused(cluster, topic)
+    )
 
 
 def refused(cluster: Cluster, topic: str) -> int:
