@@ -59,9 +59,11 @@ def test_whatever_fails_every_judge_says_exactly_once(
     inside = [fault.proof for fault in result.faults if fault.phase in IN_TRANSACTION]
     assert inside
     assert all(proof.endswith("its transaction: Ongoing") for proof in inside)
-    # A third of the transactions fails, and the report knows whose and when.
+    # The report knows whose transactions were made to fail, and when; not of one whose worker was killed before it could say so.
     workers = {fault.target for fault in result.faults if fault.kind == "worker kill"}
-    assert {name for name, _ in result.aborts} == (workers if "FAULT_ABORT_SHARE" in workload.faults else set())
+    assert {name for name, _ in result.aborts} <= workers
+    told = sum(log.read_text(errors="replace").count("fault: abort\n") for log in tmp_path.glob("*.log"))
+    assert told - sum(fault.kind == "worker kill" for fault in result.faults) <= len(result.aborts) <= told
     assert all(result.began < at < result.began + result.took_s for _, at in result.aborts)
 
 
