@@ -17,6 +17,9 @@ LONG_SESSION = {"RECKON_CONSUMER_SESSION_TIMEOUT_MS": "280000"}
 """Longer than any test waits for anything: who is back, or has a partition, has not waited for a session to end. The other settings are
 the default ones, whose session timeout of 45 s a busy machine could be late for. What it takes on a quiet one is measured elsewhere."""
 
+SOON_ENDED = {"RECKON_PRODUCER_TRANSACTION_TIMEOUT_MS": "6000"}
+"""What it leaves open when it is killed is ended after 6 s, not after 30: receipts of others behind it are readable only then."""
+
 
 def test_a_killed_worker_is_back_without_waiting_for_its_session(bootstrap: str, tmp_path: Path) -> None:
     """Killed inside a transaction and started again, its next outputs are there long before the session timeout.
@@ -25,7 +28,8 @@ def test_a_killed_worker_is_back_without_waiting_for_its_session(bootstrap: str,
     """
     with Scene(bootstrap, tmp_path, partitions=4, records=200) as scene:
         staying = scene.worker("staying", short=False, env=LONG_SESSION)
-        killed = scene.worker("killed", short=False, env=LONG_SESSION, faults={"FAULT_KILL": "after_offsets:10"})
+        faulty = {"FAULT_KILL": "after_offsets:10"}
+        killed = scene.worker("killed", short=False, env=LONG_SESSION | SOON_ENDED, faults=faulty)
         await_true(lambda: owned(staying) == 2 == owned(killed), "two partitions each", PATIENCE_S)
         with under_load(scene):
             await_true(lambda: faults(killed), "it is killed inside a transaction", PATIENCE_S)
