@@ -76,8 +76,8 @@ class TransactionalProducer:
         self._doubt = Doubt()
         self._renew = False
         self._calls = 0
-        self._hung = 0
-        """Calls that were given up since a transaction last ended."""
+        self._offsets_patience_s = OFFSETS_PATIENCE_S
+        """More than that after calls that were given up, until a transaction ends."""
         self._answers: list[tuple[str, float, int]] = []
         """Of this transaction: the call, how long its answer took, in how many calls."""
         self._errands = Errands()
@@ -230,12 +230,13 @@ class TransactionalProducer:
                 self._renew = True
                 _log.warning("fresh producer next", why=f"{operation} was slow, or a connection broke", took_s=took_s)
         self._answers.clear()
-        self._hung = 0
+        self._offsets_patience_s = OFFSETS_PATIENCE_S
 
     def _patience(self, operation: str) -> float:
         """Seconds until a call is given up."""
-        if operation == "send_offsets_to_transaction" and (self._hung or self._doubt.troubled()):
-            return min(self._patience_s, OFFSETS_PATIENCE_S * (1 << self._hung))
+        hung_before = self._offsets_patience_s > OFFSETS_PATIENCE_S
+        if operation == "send_offsets_to_transaction" and (hung_before or self._doubt.troubled()):
+            return min(self._patience_s, self._offsets_patience_s)
         return self._patience_s
 
     def _call(self, operation: str, *args: object, deadline: float | None = None) -> None:
@@ -255,7 +256,9 @@ class TransactionalProducer:
                     return self._run(operation, args, patience_s)
             except HungError as hung:
                 self._producer = None
-                self._hung += 1
+                self._offsets_patience_s = min(
+                    2 * self._offsets_patience_s, PATIENCE_S
+                )  # bounded: it may hang for days
                 error = KafkaError(KafkaError._TIMED_OUT, f"no answer within {patience_s:g} s")  # noqa: SLF001
                 raise TransactionError(Outcome.RECREATE, operation, error) from hung
             except (KafkaException, SystemError) as exception:
