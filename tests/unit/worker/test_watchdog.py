@@ -133,6 +133,16 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.wait(), rest
 
 
+def given_up(script: str) -> str:
+    """What came of a script, and of the log, until the watchdog ended it for a call that did not come back; its end it did not reach."""
+    with running(script) as process:
+        code, output = ended(process)
+    assert code == 1
+    assert "a call did not come back" in output
+    assert "never" not in output
+    return output
+
+
 def test_a_second_signal_exits_at_once_even_when_the_main_thread_is_stuck() -> None:
     """The first one only begins the stop; the second ends the process with code 1, long before the grace period."""
     with running("with Watchdog(grace_s=600, call_limit_s=600).installed(): stuck()") as process:
@@ -189,13 +199,8 @@ with watchdog.installed():
         passes(1, 1, 1, 1, 1, 0.1)
 print("never")
 """
-    with running(TURNS + script) as process:
-        code, output = ended(process)
-
-    assert code == 1
+    output = given_up(TURNS + script)
     assert output.startswith("came through\n")
-    assert "a call did not come back" in output
-    assert "never" not in output
 
 
 def test_time_in_which_the_process_stood_still_is_not_the_calls() -> None:
@@ -211,14 +216,9 @@ with watchdog.installed():
         passes(0.5)
 print("never")
 """
-    with running(TURNS + script) as process:
-        code, output = ended(process)
-
-    assert code == 1
+    output = given_up(TURNS + script)
     assert output.startswith("came through\nstill in time\n")
-    assert "a call did not come back" in output
     assert "operation=commit_transaction" in output
-    assert "never" not in output
 
 
 def test_a_call_that_begins_when_the_process_goes_on_has_one_limit_and_no_more() -> None:
@@ -236,13 +236,8 @@ with watchdog.installed():
     passes(1, 0.5)
 print("never")
 """
-    with running(TURNS + script) as process:
-        code, output = ended(process)
-
-    assert code == 1
+    output = given_up(TURNS + script)
     assert output.startswith("still in time\n")
-    assert "a call did not come back" in output
-    assert "never" not in output
 
 
 @pytest.mark.parametrize(("before", "hang"), [FULL, CLOSED], ids=["full", "closed"])
